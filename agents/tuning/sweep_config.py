@@ -13,6 +13,7 @@ seeds: 5
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
@@ -34,6 +35,7 @@ from quicgym.validation import StrictModel, validated
 from quicgym.yaml_files import CONFIGS, closest, yaml_names
 
 SWEEPS = CONFIGS / "sweeps"
+_MOST_TRIALS = 100_000
 
 Value = float | tuple[float, ...]
 """Value of a parameter of a controller."""
@@ -108,7 +110,7 @@ class SweepConfig(StrictModel):
     parameters: dict[str, SweptParameter] = Field(min_length=1)
     fixed: Parameters = {}
     search: Literal["grid", "random", "optuna"] = "grid"
-    samples: int | None = Field(default=None, ge=1, le=100_000)
+    samples: int | None = Field(default=None, ge=1, le=_MOST_TRIALS)
     seed: int = Field(default=0, ge=0, le=2**32 - 1)
     scenarios: tuple[str, ...] = ()
     suite: str | None = None
@@ -141,6 +143,11 @@ class SweepConfig(StrictModel):
                     f"parameters.{name}.count: is missing; say how many values of the range the "
                     "grid has, or list them as values"
                 )
+        if self.search == "grid" and self.trials > _MOST_TRIALS:
+            raise ValueError(
+                f"parameters: the grid has {self.trials:,} trials; {_MOST_TRIALS:,} are the most; "
+                "give fewer values, or search: random"
+            )
         self._check_parameters()
         return self
 
@@ -179,7 +186,7 @@ class SweepConfig(StrictModel):
     def trials(self) -> int:
         """How many settings are searched; the published one may come on top."""
         if self.search == "grid":
-            return int(np.prod([len(swept.grid()) for swept in self.parameters.values()]))
+            return math.prod(len(swept.grid()) for swept in self.parameters.values())
         assert self.samples is not None
         return self.samples
 

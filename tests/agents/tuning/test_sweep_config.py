@@ -103,6 +103,11 @@ def test_a_setting_is_found_again_as_a_policy() -> None:
         ("fixed.beta=0.5", ["fixed.beta", "in parameters too"]),
         ("fixed.alpha=2", ["fixed.alpha = 2", "outside the range"]),
         ("published.alpha=0.5", ["published.alpha", "is not swept"]),
+        (
+            "parameters={gamma: {minimum: 5, maximum: 160, count: 10000}, "
+            "beta: {minimum: 0.1, maximum: 1, count: 10000}}",
+            ["100,000,000 trials; 100,000 are the most", "fewer values"],
+        ),
         ("search=random", ["samples: is missing"]),
         ("search=tpe", ["search = 'tpe'", "'grid', 'random' or 'optuna'"]),
         ("objective=speed", ["objective = 'speed'", "'reward'"]),
