@@ -7,9 +7,10 @@ steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, field_validator, model_validator
@@ -24,6 +25,7 @@ from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.suites import refuse_held_out
 from quicgym.errors import UserError
+from quicgym.input_files import MOST_WEIGHTS_BYTES
 from quicgym.python_files import is_python_object
 from quicgym.validation import StrictModel, validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
@@ -108,6 +110,12 @@ class EnvironmentConfig(StrictModel):
         return find_environment(self.id).variant(self.controller, self.coordinates)
 
 
+LayerSizes = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=4096)], ...],
+    Field(max_length=16, description="at most 16 sizes, each a whole number from 1 to 4096"),
+]
+
+
 class NetworkConfig(StrictModel):
     """The policy's network; see quicgym.agents.policies.architecture.Architecture.
 
@@ -116,17 +124,21 @@ class NetworkConfig(StrictModel):
             network knows; see quicgym.envs.sb3.PRIVILEGED.
     """
 
-    extractor_sizes: tuple[int, ...] = Field(default=(64,), min_length=1)
-    hidden_sizes: tuple[int, ...] = (64,)
+    extractor_sizes: LayerSizes = Field(default=(64,), min_length=1)
+    hidden_sizes: LayerSizes = (64,)
     activation: Literal["tanh", "relu"] = "tanh"
     privileged_critic: bool = False
 
-    @field_validator("extractor_sizes", "hidden_sizes")
-    @classmethod
-    def _positive(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        if any(size < 1 for size in sizes):
-            raise ValueError("sizes of layers are whole numbers above 0")
-        return sizes
+    @model_validator(mode="after")
+    def _fits_a_policy(self) -> NetworkConfig:
+        layers = itertools.pairwise((*self.extractor_sizes, *self.hidden_sizes))
+        weights_bytes = 4 * sum(before * after for before, after in layers)
+        if weights_bytes > MOST_WEIGHTS_BYTES:
+            raise ValueError(
+                f"extractor_sizes and hidden_sizes: the weights take {weights_bytes >> 20} MiB; a "
+                f"policy has at most {MOST_WEIGHTS_BYTES >> 20}, so give smaller or fewer layers"
+            )
+        return self
 
 
 class StartConfig(StrictModel):

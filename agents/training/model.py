@@ -59,7 +59,7 @@ def make_trainer(config: TrainingConfig) -> Trainer:
         else:
             trainer = sb3_trainer(config, simulations, settings)
         _begin(trainer, config)
-    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+    except (TypeError, ValueError, AssertionError, RuntimeError, MemoryError) as error:
         simulations.close()
         raise ConfigError(f"{config.algorithm} refuses the configuration: {error}") from error
     return trainer

@@ -252,6 +252,7 @@ MISTAKES = [
     ("ppo", "hyperparameters.gamma=2", "gamma = 2", "from 0 to 1"),
     ("ppo", "hyperparameters.normalize_advantage=3", "true or false"),
     ("ppo", "hyperparameters.batch_size=1", "ppo refuses"),
+    ("ppo", "hyperparameters.n_steps=100000000000", "ppo refuses", "Unable to allocate"),
     ("ppo", "environment.scenario=ebc-single", "did you mean ebcc-single?"),
     ("ppo", "evaluation.suite=held", "did you mean heldout?"),
     ("ppo", "algorithm=a2c", "algorithm = 'a2c'"),

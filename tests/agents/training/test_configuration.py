@@ -64,3 +64,18 @@ def test_a_policy_that_does_not_exist_is_named():
         load_training("ppo", begin_with="windw")
     with pytest.raises(ConfigError, match="start.policy is for ppo and grpo"):
         load_training("sac", begin_with="tuning-aggrevate-seed0")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("extractor_sizes=[1000000000]", "extractor_sizes.0 = 1000000000: .*from 1 to 4096"),
+        ("hidden_sizes=[0]", "hidden_sizes.0 = 0: .*from 1 to 4096"),
+        (f"hidden_sizes={[2] * 17}", "network.hidden_sizes = .*: has 17 entries; .*at most 16"),
+        ("extractor_sizes=[]", "extractor_sizes = .*: has no entries; give at most 16 sizes"),
+        ("hidden_sizes=[4096, 4096, 4096]", "take 129 MiB; a policy has at most 128"),
+    ],
+)
+def test_a_network_that_no_policy_can_hold_is_refused(change, message):
+    with pytest.raises(ConfigError, match=message):
+        load_training("ppo", [f"network.{change}"])
