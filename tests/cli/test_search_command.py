@@ -536,7 +536,7 @@ MISTAKES = [
         "hyperparameters.environment.reward={values: [delay]}",
         *("hyperparameters.environment.reward", "is not searched"),
     ),
-    (ASHA, f"{SIZES}.values=[[16], [0]]", f"{SIZES} = [0]", "whole numbers above 0"),
+    (ASHA, f"{SIZES}.values=[[16], [0]]", f"{SIZES} = [0]", "whole number from 1 to 4096"),
     (
         ASHA,
         "hyperparameters.network.hidden_size={values: [[16]]}",
