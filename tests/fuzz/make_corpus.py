@@ -25,7 +25,11 @@ from helpers.endpoints import SECOND, Pair, application, make_flow  # noqa: E402
 from quicgym import _core, controllers  # noqa: E402
 from quicgym.envs.decisions import Decisions  # noqa: E402
 from quicgym.envs.ns3gym import messages, zmtp  # noqa: E402
-from quicgym.envs.ns3gym.descriptions import codec_of_space  # noqa: E402
+from quicgym.envs.ns3gym.descriptions import (  # noqa: E402
+    MAXIMUM_DEPTH,
+    MAXIMUM_NUMBERS,
+    codec_of_space,
+)
 
 
 def packets() -> dict[str, bytes]:
@@ -166,7 +170,7 @@ def conversation(kind: str, *sent: Any) -> bytes:
 
 
 def ns3gym() -> dict[str, bytes]:
-    """A simulation's messages for several spaces, and an agent's."""
+    """A simulation's messages for several spaces, an agent's, and what both refuse."""
     nested = {"a": spaces.Tuple([spaces.Box(0, 9, (1,), np.uint32)]), "b": spaces.Discrete(2)}
     found = {}
     for name, space in {
@@ -182,6 +186,15 @@ def ns3gym() -> dict[str, bytes]:
         found[f"simulation-{name}"] = b"\0" + conversation("REQ", init, state)
         ack, act = messages.SimInitAck(done=True), messages.EnvActMsg(actData=value)
         found[f"agent-{name}"] = b"\1" + conversation("REP", ack, act)
+    deep: spaces.Space[Any] = spaces.Discrete(2)
+    for _ in range(MAXIMUM_DEPTH):
+        deep = spaces.Tuple([deep])
+    for name, space in {"deep": deep, "large": spaces.Box(0, 1, (MAXIMUM_NUMBERS,))}.items():
+        described = codec_of_space(space, name, False).description()
+        found[f"simulation-{name}"] = b"\0" + conversation(
+            "REQ", messages.SimInitMsg(obsSpace=described, actSpace=described)
+        )
+    found["refused"] = b"\0" + zmtp._GREETING + zmtp._error("another agent is there")
     return found
 
 
