@@ -33,6 +33,7 @@ from quicgym.agents.training.progress import TrainingProgress
 from quicgym.agents.training.worlds import World, measure_controllers
 from quicgym.console import say
 from quicgym.envs.rewards import FileReward, find_reward
+from quicgym.envs.scenarios.fields import errors_at
 from quicgym.envs.scenarios.suites import (
     SuiteEntry,
     content_of,
@@ -82,9 +83,11 @@ def train(
         resume = False
     if resume:
         folder.description()  # before anything is made there
-    entries = parts_of(load_suite(config.evaluation.suite))
+    with errors_at("evaluation.suite"):
+        entries = parts_of(load_suite(config.evaluation.suite))
     refuse_held_out("evaluation.suite", config.evaluation.suite, ConfigError, entries)
-    scenario = load_entry(config.environment.scenario)
+    with errors_at("environment.scenario"):
+        scenario = load_entry(config.environment.scenario)
     trainer = make_trainer(config)
     try:
         inputs = {

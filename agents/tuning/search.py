@@ -58,6 +58,7 @@ from quicgym.agents.tuning.trials import (
 )
 from quicgym.console import print_whole, wide_console
 from quicgym.envs.rewards import find_reward
+from quicgym.envs.scenarios.fields import errors_at
 from quicgym.envs.scenarios.suites import load_entry, load_suite, refuse_held_out
 from quicgym.output_folders import Identity
 
@@ -124,8 +125,10 @@ class SearchStudy(Study[SearchTrial]):
         training = self.search.training
         for name, field in self.config.hyperparameters.items():
             check_hyperparameters(self.search.trial({name: field.limits[0]}))
-        load_entry(training.environment.scenario)
-        suite = load_suite(training.evaluation.suite)
+        with errors_at("training: environment.scenario"):
+            load_entry(training.environment.scenario)
+        with errors_at("training: evaluation.suite"):
+            suite = load_suite(training.evaluation.suite)
         refuse_held_out("evaluation.suite", training.evaluation.suite, ConfigError, suite)
         reward = asdict(find_reward(training.environment.reward))
         return self.identity([self.config.model_dump(), training.model_dump(), reward], suite)

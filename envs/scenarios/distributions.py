@@ -54,6 +54,7 @@ from quicgym.envs.scenarios.fields import (
     Probability,
     RateMbps,
     ScenarioError,
+    errors_at,
 )
 from quicgym.envs.scenarios.flows import Flow, check_parameters
 from quicgym.envs.scenarios.links import (
@@ -514,8 +515,6 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
     distribution: Distribution = validated(
         Distribution, data, file, ScenarioError, context={"folder": folder}
     )
-    try:
+    with errors_at(file):
         distribution.sample(np.random.default_rng(0))  # some ranges have no valid path at all
-    except ScenarioError as error:
-        raise ScenarioError(f"{file}: {error}") from None
     return distribution

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self
@@ -95,6 +96,15 @@ INLINE: Final = "inline"
 
 class ScenarioError(UserError, ValueError):
     """A scenario that cannot be simulated; the text says where, what and the remedy."""
+
+
+@contextmanager
+def errors_at(place: str) -> Iterator[None]:
+    """A ScenarioError in this block begins with the place: a file, and a field of it."""
+    try:
+        yield
+    except ScenarioError as error:
+        raise ScenarioError(f"{place}: {error}") from None
 
 
 def check(model: BaseModel, found: _core.Problem | None) -> None:

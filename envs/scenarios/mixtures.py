@@ -12,7 +12,7 @@ from pydantic import Field
 
 from quicgym.envs.scenarios.distribution_parts import Positive
 from quicgym.envs.scenarios.distributions import DISTRIBUTIONS, Distribution, load_distribution
-from quicgym.envs.scenarios.fields import CheckedModel, Name, ScenarioError
+from quicgym.envs.scenarios.fields import CheckedModel, Name, ScenarioError, errors_at
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.validation import validated
@@ -109,10 +109,8 @@ def load_mixture(name_or_path: str | Path) -> Mixture:
         }
     mixture: Mixture = validated(Mixture, data, file, ScenarioError)
     for name in mixture.mixture:
-        try:
+        with errors_at(f"{file}: mixture"):
             _load_part(name)
-        except ScenarioError as error:
-            raise ScenarioError(f"{file}: mixture: {error}") from None
     return mixture
 
 

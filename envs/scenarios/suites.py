@@ -18,7 +18,7 @@ from quicgym.envs.scenarios.distributions import (
     distribution_names,
     load_distribution,
 )
-from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError
+from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError, errors_at
 from quicgym.envs.scenarios.files import load_scenario, scenario_names
 from quicgym.envs.scenarios.mixtures import Mixture, ScenarioFolder, load_mixture
 from quicgym.envs.scenarios.model import Scenario
@@ -183,10 +183,8 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     if isinstance(data, dict) and not data.keys().isdisjoint(("held_out_of", "drawn_from")):
         suite: DrawnSuite = validated(DrawnSuite, data, file, ScenarioError)
         field = "drawn_from" if suite.held_out_of is None else "held_out_of"
-        try:
+        with errors_at(f"{file}: {field}"):
             return suite.draw(folder)
-        except ScenarioError as error:
-            raise ScenarioError(f"{file}: {field}: {error}") from None
     if isinstance(data, dict):
         return (load_entry(Path(file)),)
     if not isinstance(data, list) or not data:
@@ -235,7 +233,5 @@ def _held_out_content(name: str) -> list[Any]:
 def _suite_entry(entry: Any, place: str, folder: Path) -> Scenario:
     if not isinstance(entry, str):
         return validated(Scenario, entry, place, ScenarioError, context={"folder": folder})
-    try:
+    with errors_at(place):
         return load_scenario(folder / entry if is_path(entry) else entry)
-    except ScenarioError as error:
-        raise ScenarioError(f"{place}: {error}") from None
