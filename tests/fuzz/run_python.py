@@ -16,5 +16,10 @@ name = sys.argv.pop(1)
 # Branches of these are what coverage counts; a package of compiled code has none.
 with atheris.instrument_imports(include=["quicgym", "yaml", name]):
     target = import_module(name)
-atheris.Setup(sys.argv, target.check)
+options = {}
+if name == "yaml_files":
+    from yaml_mutator import mutate
+
+    options["custom_mutator"] = lambda *change: mutate(*change, atheris.Mutate)
+atheris.Setup(sys.argv, target.check, **options)
 atheris.Fuzz()
