@@ -32,6 +32,8 @@ class Drawing(BaseModel):
     line_mm: float = 1.0
     lime: int = 1
     names: tuple[str, ...] = Field(default=("a",), min_length=1, max_length=2)
+    widths_mm: dict[str, float] = Field(default_factory=dict)
+    frame: Circle = Circle()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ class Drawing(BaseModel):
         (
             {"line": 3},
             "line = 3: unknown field; did you mean line_mm? there are: count, scale, visible, "
-            "title, size, shape, line_mm, lime, names",
+            "title, size, shape, line_mm, lime, names, widths_mm, frame",
         ),
         ({"size": []}, "size = []: should be a valid integer; give a size in cm"),
         (
@@ -66,6 +68,14 @@ class Drawing(BaseModel):
             {"shape": {"kind": "circle", "radius": "r"}},
             "shape.radius = 'r': should be a valid number; give a number",
         ),
+        ({"names": 3}, "names = 3: is no list; give a list"),
+        ({"names": [3]}, "names.0 = 3: should be a valid string; give a text"),
+        ({"widths_mm": 3}, "widths_mm = 3: is no mapping; give a mapping"),
+        (
+            {"widths_mm": {"a": []}},
+            "widths_mm.a = []: should be a valid number; give a number",
+        ),
+        ({"frame": 3}, "frame = 3: is no mapping; give its fields: kind, radius"),
     ],
 )
 def test_field_value_and_remedy(fields: dict[str, Any], message: str) -> None:

@@ -110,6 +110,11 @@ def _explain_one(expected: Any, error: ErrorDetails) -> tuple[str, str]:
         remedy = remedy or f"; give {limit}"
     # "should be a valid integer, unable to parse string as an integer"
     message = message.replace("Input should", "should").partition(", unable to ")[0]
+    kind, _, wrong = error["type"].partition("_")
+    if wrong in ("type", "parsing"):
+        message = _NOT_OF_KIND.get(kind, message)
+        give = _fields(place.expected) if kind == "model" else _KINDS.get(kind)
+        remedy = remedy or (f"; give {give}" if give else "")
     return field, f"{field} = {_show(error['input'])}: {message}{remedy}"
 
 
@@ -174,6 +179,12 @@ def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
+def _fields(annotation: Any) -> str:
+    """What a model takes, or the first of several."""
+    model = next(filter(_is_model, _members(annotation)), BaseModel)
+    return ": ".join(filter(None, ("its fields", ", ".join(model.model_fields))))
+
+
 def _label(annotation: Any) -> str | None:
     """By which pydantic names a member of a union: its tag, or the class."""
     if not _is_model(annotation):
@@ -183,6 +194,16 @@ def _label(annotation: Any) -> str | None:
 
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_KINDS = {
+    "bool": _WORDS[bool], "int": _WORDS[int], "float": _WORDS[float], "string": _WORDS[str],
+    "list": "a list", "tuple": "a list", "dict": "a mapping", "path": "a path",
+}  # fmt: skip
+"""What to give for a value of another kind, by the beginning of pydantic's name of the error."""
+_NOT_OF_KIND = {
+    "model": "is no mapping", "dict": "is no mapping", "list": "is no list", "tuple": "is no list",
+    "path": "is no path",
+}  # fmt: skip
+"""Where pydantic's words are Python's."""
 
 
 def _description(field: FieldInfo) -> str | None:
