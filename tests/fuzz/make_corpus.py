@@ -108,40 +108,66 @@ def safetensors(tensors: Mapping[str, np.ndarray]) -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
+# What an environment's policy may choose beside its defaults.
+CHOICES: tuple[tuple[str, dict[str, Any]], ...] = (
+    *((name, {}) for name in _core.ENVIRONMENTS),
+    *(("window", {"observations": layout}) for layout in _core.observation_layouts()),
+    ("window", {"guard": True, "history_length": 3, "decision_interval_rtts": 2.5}),
+    ("rate", {"preference": {"throughput": 1.0, "loss": 5.0, "fairness": 0.0, "delay": 2.0}}),
+    ("scale", {"controller": "bbr3"}),
+    ("tuning", {"controller": "cubic"}),
+    ("tuning", {"coordinates": ("alpha", "gain_cycle")}),
+)
+# The inputs and outputs of other authors' agents.
+AGENTS: dict[str, tuple[int, int, dict[str, Any]]] = {
+    "aurora": (30, 1, {"activation": "tanh", "output": "linear"}),
+    "orca": (70, 1, {"activation": "leaky-relu", "output": "tanh"}),
+    "indigo": (9, 5, {"activation": "tanh", "output": "argmax", "lstm_size": 1}),
+    "astraea": (50, 1, {"activation": "leaky-relu", "output": "tanh"}),
+}
+
+
 def policies() -> dict[str, bytes]:
-    """One with each kind of action, each as small as can be."""
+    """One of each environment, choice and agent, each as small as can be."""
     found = {}
-    preference = {"throughput": 1, "loss": 5, "fairness": 0, "delay": 2}
-    for environment, output, more in (
-        ("quicgym/Window-v1", "argmax", {}),
-        ("quicgym/Tuning-v1", "clip", {"decision_interval_rtts": 2.5}),
-        ("quicgym/Rate-v1", "tanh", {"preference": preference}),
-    ):
-        decisions = Decisions(environment, history_length=1, preference=more.get("preference"))
-        inputs = decisions.observation_space.shape[0]
+    for name, more in CHOICES:
+        choices = {"history_length": 1, "decision_interval_ms": 20.0, **more}
+        decisions = Decisions(name, **choices)
         space = _core.find_action_space(decisions.interface.action_space)
         outputs = len(space.choices or space.coordinates)
-        sizes = {"features.layers.0": (2, inputs), "action": (outputs, 2)}
-        weights = safetensors(
-            {
-                f"{layer}.{part}": np.full(shape, 0.5, np.float32)
-                for layer, (rows, columns) in sizes.items()
-                for part, shape in (("weight", (rows, columns)), ("bias", (rows,)))
-            }
-        )
         description = {
-            "format": "quicgym-policy-1", "name": environment, "environment": environment,
-            "observation_version": 1, "action_version": 1, "decision_interval_ms": 20.0,
-            "history_length": 1, "sha256": "SHA256",
-            "architecture": {
-                "extractor_sizes": [2], "hidden_sizes": [],
-                "activation": "relu", "output": output,
-            },
-            **more,
+            "environment": _core.ENVIRONMENTS[name]["id"], "observation_version": 1,
+            "action_version": 1, **choices,
         }  # fmt: skip
-        name = environment.partition("/")[2].lower()
-        found[name] = json.dumps(description).encode() + b"\0" + weights
+        activation = {"activation": "relu", "output": "argmax" if space.choices else "clip"}
+        inputs = decisions.observation_space.shape[0]
+        words = [value if isinstance(value, str) else field for field, value in more.items()]
+        found["-".join([name, *words])] = _policy(description, inputs, outputs, activation)
+    for name, (inputs, outputs, architecture) in AGENTS.items():
+        found[f"agent-{name}"] = _policy({"agent": name}, inputs, outputs, architecture)
     return found
+
+
+def _policy(
+    description: Mapping[str, Any], inputs: int, outputs: int, architecture: Mapping[str, Any]
+) -> bytes:
+    if lstm_size := architecture.get("lstm_size", 0):
+        width = lstm_size
+        rows = 4 * lstm_size
+        tensors = {"lstm.weight_ih_l0": (rows, inputs), "lstm.weight_hh_l0": (rows, lstm_size)}
+        tensors |= {"lstm.bias_ih_l0": (rows,), "lstm.bias_hh_l0": (rows,)}
+    else:
+        width = 2
+        tensors = {"features.layers.0.weight": (width, inputs), "features.layers.0.bias": (width,)}
+    tensors |= {"action.weight": (outputs, width), "action.bias": (outputs,)}
+    document = {
+        "format": "quicgym-policy-1", "name": "small", "sha256": "SHA256", **description,
+        "architecture": {
+            "extractor_sizes": [] if lstm_size else [width], "hidden_sizes": [], **architecture,
+        },
+    }  # fmt: skip
+    weights = {name: np.full(shape, 0.5, np.float32) for name, shape in tensors.items()}
+    return json.dumps(document).encode() + b"\0" + safetensors(weights)
 
 
 # By what reads it, as in python/yaml_files.py; below configs/.
@@ -204,8 +230,7 @@ def main() -> None:
         name: bytes([kind]) + (CONFIGS / path).read_bytes()
         for name, (kind, path) in YAML_FILES.items()
     }
-    rmtree(HERE / "corpus", ignore_errors=True)
-    for target, files in {
+    corpus = {
         "frames": frames,
         "endpoints": connections(frames),
         "controller": calls(),
@@ -213,7 +238,9 @@ def main() -> None:
         "yaml_files": {"aliases": ALIASES, **yaml_files},
         "traces": TRACES,
         "ns3gym_peers": ns3gym(),
-    }.items():
+    }
+    rmtree(HERE / "corpus", ignore_errors=True)
+    for target, files in corpus.items():
         folder = HERE / "corpus" / target
         folder.mkdir(parents=True)
         for name, data in files.items():

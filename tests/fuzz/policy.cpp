@@ -22,11 +22,13 @@ void decide(const quicgym_policy* policy) {
     require(controller != nullptr, "a policy that is read has a controller");
     std::int64_t due = 0;
     std::uint64_t number = 0;
-    for (std::int64_t now = 0; now < 100 * kMillisecond; now += 10 * kMillisecond, ++number) {
+    for (std::int64_t now = 0; now < 400 * kMillisecond; now += 10 * kMillisecond, ++number) {
         require(quicgym_on_sent(controller, now, number, 1200) == QUICGYM_OK, "a packet is taken");
         if (number > 0) {
-            const std::uint64_t acknowledged = number - 1;
-            require(quicgym_on_ack(controller, now, 0, &acknowledged, 1) == QUICGYM_OK, "an ACK is taken");
+            const std::uint64_t last = number - 1;
+            const int result = number % 8 == 0 ? quicgym_on_loss(controller, now, &last, 1)
+                                               : quicgym_on_ack(controller, now, 0, &last, 1);
+            require(result == QUICGYM_OK, "ACKs and losses are taken");
         }
         if (now >= due) {
             const int result = quicgym_policy_decide(controller, now, &due);
