@@ -86,7 +86,7 @@ HANDSHAKE, ECN, PERSISTENT, APP_LIMITED, SET, LOSS, ACK, SEND = 0, 1, 2, 3, 5, 6
 
 
 def calls() -> dict[str, bytes]:
-    """Rounds of sent, acknowledged and lost packets for each controller."""
+    """Rounds of sent, acknowledged and lost packets for each controller; and of rising RTTs."""
     found = {}
     for number, entry in enumerate(controllers.catalogue()):
         data = bytes([number, 0, HANDSHAKE, 216, 0])
@@ -95,6 +95,11 @@ def calls() -> dict[str, bytes]:
             data += bytes([LOSS, 2, 1, 0]) if turn % 3 == 1 else bytes([APP_LIMITED])
         data += bytes([ECN, 1, SET, 0, 2, 128, PERSISTENT])
         found[entry.name] = data
+        # Rounds of 16 packets, acknowledged one by one 4, 17 or 67 ms later.
+        acks = b"".join(bytes([ACK, 0, back, 1, 0]) for back in range(16, 0, -1))
+        times = (7, 7, 8, 7, 8, 8, 9)
+        rounds = (bytes([SEND, 15, time << 4 | APP_LIMITED]) + acks for time in times)
+        found[f"{entry.name}-rising"] = bytes([number, 0]) + b"".join(rounds)
     return found
 
 
