@@ -157,7 +157,7 @@ def test_several_processes_check_each_number_once(tmp_path: Path) -> None:
     assert run["counts"]["scenarios"] == run["after"] - run["first"]
 
 
-INITED = "#16\tREAD units: 3\n#20\tINITED cov: 45 ft: 69\n"
+INITED = "#8\tREAD units: 20\n#16\tpulse  cov: 44 ft: 60 exec/s: 5\n#20\tINITED cov: 45 ft: 69\n"
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,12 @@ def _quiet_share(said: str) -> float:
     The inputs that it begins with are not counted: 1 where it found no edge beyond theirs.
     """
     lines = re.findall(r"^#(\d+)\t(\w+) +cov: (\d+)", said, re.MULTILINE)
-    steps = [(int(number), int(edges)) for number, what, edges in lines if what != "READ"]
-    if not steps:
+    # The lines before INITED are of these inputs, which cover more with each of them.
+    while lines and lines[0][1] != "INITED":
+        del lines[0]
+    if not lines:
         return 0.0
+    steps = [(int(number), int(edges)) for number, _, edges in lines]
     (begun, _), (ended, most) = steps[0], steps[-1]
     newest = next(number for number, edges in steps if edges == most)
     return 1.0 if newest == begun else (ended - newest) / (ended - begun)
