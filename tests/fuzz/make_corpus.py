@@ -142,12 +142,14 @@ def policies() -> dict[str, bytes]:
         outputs = len(space.choices or space.coordinates)
         description = {
             "environment": _core.ENVIRONMENTS[name]["id"], "observation_version": 1,
-            "action_version": 1, **choices,
+            "action_version": 1, "action_effect": [0.5], "training": {"steps": 1}, **choices,
         }  # fmt: skip
-        activation = {"activation": "relu", "output": "argmax" if space.choices else "clip"}
+        output = "argmax" if space.choices else "tanh" if more else "clip"
         inputs = decisions.observation_space.shape[0]
         words = [value if isinstance(value, str) else field for field, value in more.items()]
-        found["-".join([name, *words])] = _policy(description, inputs, outputs, activation)
+        found["-".join([name, *words[:1]])] = _policy(
+            description, inputs, outputs, {"activation": "relu", "output": output}
+        )
     for name, (inputs, outputs, architecture) in AGENTS.items():
         found[f"agent-{name}"] = _policy({"agent": name}, inputs, outputs, architecture)
     return found
