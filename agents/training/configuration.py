@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from quicgym.agents.algorithms import registry
 from quicgym.agents.policies.learned import load_policy
+from quicgym.controllers import find as find_controller
 from quicgym.controllers import refuse_place
 from quicgym.envs.actions import choices
 from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions, declared
@@ -241,7 +242,8 @@ class TrainingConfig(StrictModel):
         if self.start.parameters:
             if choices(self.environment.id) or self.start.preset is None:
                 raise ValueError("start.parameters are those of a start.preset of Tuning")
-            # Says what is wrong with them.
+            # These say what is wrong with them; first the names, which may be those of arguments.
+            find_controller(self.start.preset).complete(self.start.parameters)
             environment.preset_action(self.start.preset, **self.start.parameters)
         self._check_algorithm(self.entry)
         refuse_held_out("evaluation.suite", self.evaluation.suite, ValueError)

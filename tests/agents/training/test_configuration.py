@@ -66,6 +66,16 @@ def test_a_policy_that_does_not_exist_is_named():
         load_training("sac", begin_with="tuning-aggrevate-seed0")
 
 
+@pytest.mark.parametrize("name", ["controller", "space", "gama"])
+def test_a_parameter_that_the_preset_does_not_have_is_named(name):
+    changes = [
+        "environment.id=quicgym/Tuning-v1",
+        f"start={{preset: bbr, parameters: {{{name}: 1}}}}",
+    ]
+    with pytest.raises(ConfigError, match=f"controller 'bbr' has no parameter '{name}'"):
+        load_training("td3", changes)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
