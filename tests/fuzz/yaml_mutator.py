@@ -13,13 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml_files import READERS
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-FOLDERS = (
-    ("scenarios",), ("suites", "scenarios"), ("distributions",), ("distributions",), ("training",),
-    ("sweeps",), ("searches", "training"), ("papers",),
-)  # fmt: skip
-"""Below configs/, for each reader of python/yaml_files.py: where files have the same fields."""
 VALUES: tuple[Any, ...] = (
     0, 1, -1, 2, 3, 10, 100, 1000, 10**6, 2**31, 2**63, 10**30, 0.5, 1.5, 0.1, 1e-9, 1e300, -0.5,
     float("inf"), float("nan"), None, True, False, "", "x", "0.1", [], {}, [1, 2], [3, 1],
@@ -37,7 +33,8 @@ def mutate(data: bytes, max_size: int, seed: int, mutate_bytes: Callable[..., by
     if data and rng.random() < 0.7:
         try:
             document = yaml.load(data[1:], yaml.CSafeLoader)
-            own = _own(FOLDERS[data[0] % len(FOLDERS)])
+            _, folders = READERS[data[0] % len(READERS)]
+            own = _own(folders)
             for _ in range(rng.choice((1, 1, 1, 2, 4))):
                 document = _changed(document, own, rng)
             text = yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)

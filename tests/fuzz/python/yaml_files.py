@@ -23,9 +23,16 @@ from quicgym.envs.scenarios.mixtures import load_mixture
 from quicgym.envs.scenarios.model import Scenario
 
 READERS = (
-    load_scenario, suites.load_suite, load_distribution, load_mixture, load_training, load_sweep,
-    load_search, load_paper,
-)  # fmt: skip
+    (load_scenario, ("scenarios",)),
+    (suites.load_suite, ("suites", "scenarios")),
+    (load_distribution, ("distributions",)),
+    (load_mixture, ("distributions",)),
+    (load_training, ("training",)),
+    (load_sweep, ("sweeps",)),
+    (load_search, ("searches", "training")),
+    (load_paper, ("papers",)),
+)
+"""Each with the folders of configs/ whose files have its fields."""
 FILE = Path(mkdtemp(prefix="quicgym-fuzz-")) / "any.yaml"
 OWN_SCENARIOS = {name: load_scenario(name) for name in scenario_names()}
 OWN_DISTRIBUTIONS = {
@@ -39,7 +46,7 @@ DRAW = suites.DrawnSuite.draw
 def check(data: bytes) -> None:
     """Reads it: it is valid, or refused by an error that names the file."""
     FILE.write_bytes(data[1:])
-    reader = READERS[data[0] % len(READERS)] if data else load_scenario
+    reader, _ = READERS[data[0] % len(READERS) if data else 0]
     try:
         # quicgym's own files, which others name, and drawn suites would take most of the time.
         with ExitStack() as patches:
