@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quicgym import _core
 from quicgym.envs.scenarios.fields import INLINE, CheckedModel, Core, Outside
+from quicgym.envs.scenarios.paths import flow_control_window_bytes
 from quicgym.envs.scenarios.sizes import GivenSizes, size_points
 
 if TYPE_CHECKING:
@@ -125,17 +126,18 @@ def to_core(scenario: Scenario, controllers: Sequence[ControllerInfo]) -> _core.
             entry of short flows.
     """
     core = _links(scenario)
+    window_bytes = flow_control_window_bytes(scenario)
     controller_of = iter(controllers)
     flows = []
     for name, flow in scenario.single_flows():
-        single = _flow(scenario, flow)
+        single = _flow(scenario, flow, window_bytes)
         single.name = name
         _give_controller(single, scenario, flow, next(controller_of))
         flows.append(single)
     core.flows = flows
     short_flows = []
     for name, entry in scenario.named_short_flows():
-        arrivals = _short_flows(scenario, entry)
+        arrivals = _short_flows(scenario, entry, window_bytes)
         connection = arrivals.flow
         connection.name = name
         _give_controller(connection, scenario, entry, next(controller_of))
@@ -148,15 +150,19 @@ def to_core(scenario: Scenario, controllers: Sequence[ControllerInfo]) -> _core.
 def network(scenario: Scenario) -> _core.Scenario:
     """Returns a scenario with its flows as they are listed, without `count` and controllers."""
     core = _links(scenario)
-    core.flows = [_flow(scenario, flow) for flow in scenario.flows]
-    core.short_flows = [_short_flows(scenario, entry) for entry in scenario.short_flows]
+    window_bytes = flow_control_window_bytes(scenario)
+    core.flows = [_flow(scenario, flow, window_bytes) for flow in scenario.flows]
+    core.short_flows = [
+        _short_flows(scenario, entry, window_bytes) for entry in scenario.short_flows
+    ]
     return core
 
 
 def with_every_flow(scenario: Scenario) -> _core.Scenario:
     """Returns a scenario with its single flows, `count` written out, without controllers."""
     core = _links(scenario)
-    core.flows = [_flow(scenario, flow) for _, flow in scenario.single_flows()]
+    window_bytes = flow_control_window_bytes(scenario)
+    core.flows = [_flow(scenario, flow, window_bytes) for _, flow in scenario.single_flows()]
     return core
 
 
@@ -169,16 +175,17 @@ def _links(scenario: Scenario) -> _core.Scenario:
     return core
 
 
-def _short_flows(scenario: Scenario, entry: ShortFlows) -> _core.ShortFlows:
+def _short_flows(scenario: Scenario, entry: ShortFlows, window_bytes: int) -> _core.ShortFlows:
     core = _core.ShortFlows()
-    core.flow = _flow(scenario, entry)
+    core.flow = _flow(scenario, entry, window_bytes)
     core.arrivals_per_second = entry.arrivals_per_second
     core.sizes = core_points(entry.sizes)
     return core
 
 
-def _flow(scenario: Scenario, flow: Flow | ShortFlows) -> _core.Flow:
+def _flow(scenario: Scenario, flow: Flow | ShortFlows, window_bytes: int) -> _core.Flow:
     core = _core.Flow()
+    core.flow_control_window_bytes = window_bytes
     core.max_datagram_bytes = scenario.max_datagram_bytes
     fill(core, scenario.access)
     fill(core, flow)

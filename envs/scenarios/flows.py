@@ -182,8 +182,11 @@ class Connection(CheckedModel):
     """Null: the scenario's."""
     max_datagram_bytes: DatagramBytes | None = None
     """Null: the scenario's."""
-    flow_control_window_bytes: PositiveInteger = 64 * 2**20
-    """Window of each connection and its stream alike; the default is out of the way."""
+    flow_control_window_bytes: PositiveInteger | None = None
+    """Window of each connection and its stream alike; null: 16 times what the path holds.
+
+    The path holds its bandwidth-delay product and its queues; the window has 64 MiB at least.
+    """
     ecn: StrictBool = False
 
     @field_validator("controller")

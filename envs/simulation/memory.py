@@ -14,9 +14,8 @@ import numpy as np
 from quicgym import _core
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES, ScenarioError
-from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.scenarios.short_flows import ShortFlows
+from quicgym.envs.scenarios.paths import capacities, flow_control_window_bytes, path_bytes
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 
 MAXIMUM_BYTES = 2 * 2**30
@@ -40,9 +39,10 @@ _PER_BYTE_IN_FLIGHT = 0.6
 """What a sender and the network keep of a packet, by the packet's size."""
 _IN_FLIGHT_PER_PATH = 3
 """Slow start doubles what fits the path and its queue; what was lost is kept for a while."""
+_IN_FLIGHT_PER_DELIVERED = 2
+"""A window grows by what was acknowledged, so flows send at most twice what the link delivers."""
 _LONGEST_TRANSFER_S = 10
 """Of short flows on a link that is not overloaded."""
-_WIFI_MBPS = 150
 
 
 class Part(NamedTuple):
@@ -106,7 +106,7 @@ def estimate(
             )
         )
     packets = (
-        duration_s * sum(_capacities(scenario)) / (scenario.max_datagram_bytes + LINK_HEADER_BYTES)
+        duration_s * sum(capacities(scenario)) / (scenario.max_datagram_bytes + LINK_HEADER_BYTES)
     )
     for name, recorded, row_bytes in (
         ("record_deliveries", record_deliveries, _DELIVERY_BYTES),
@@ -165,52 +165,27 @@ def _gib(size_bytes: float) -> str:
     return f"{size_bytes / 2**30:.3g} GiB"
 
 
-def _capacities(scenario: Scenario) -> list[float]:
-    """The rates at which the links carry data at their best, in bytes per second."""
-    if scenario.wifi is not None:
-        return [_WIFI_MBPS * 125e3]
-    links = list(scenario.links.values())
-    backward = any(flow.direction == "backward" for flow in scenario.flows)
-    return [125e3 * link.highest_rate_mbps for link in (links if backward else links[::2])]
-
-
-def _path_bytes(scenario: Scenario) -> float:
-    """What fits the longest path and all queues."""
-    capacity = max(_capacities(scenario))
-    packet_bytes = scenario.max_datagram_bytes + LINK_HEADER_BYTES
-    connections: list[Flow | ShortFlows] = [*scenario.flows, *scenario.short_flows]
-    rtt_ms = max(
-        4 * (flow.access or scenario.access).delay_ms + 2 * flow.extra_delay_ms
-        for flow in connections
-    )
-    if scenario.wifi is not None:
-        wifi = scenario.wifi
-        rtt_ms += 2 * wifi.wired.delay_ms
-        queues = wifi.queue.limit_packets * len(connections) + wifi.wired.queue_packets
-        return capacity * rtt_ms * 1e-3 + queues * packet_bytes
-    queue_bytes = 0.0
-    for link in scenario.links.values():
-        rtt_ms += max(link.delays_ms)
-        queue_bytes += link.queue.limit * (packet_bytes if link.queue.unit == "packets" else 1)
-    return capacity * rtt_ms * 1e-3 + queue_bytes
-
-
 def _in_flight(scenario: Scenario) -> Part:
     """Flows with a slow access link wait before that, in a queue without a limit."""
-    capacity = max(_capacities(scenario))
+    capacity = max(capacities(scenario))
+    default_window_bytes = flow_control_window_bytes(scenario)
     shared = slow = 0.0
     for flow in scenario.flows:
         access = (flow.access or scenario.access).rate_mbps * 125e3
         ends_s = scenario.duration_s if flow.stop_s is None else flow.stop_s
         most = flow.count * min(
-            flow.flow_control_window_bytes, access * max(0.0, ends_s - flow.start_s)
+            flow.flow_control_window_bytes or default_window_bytes,
+            access * max(0.0, ends_s - flow.start_s),
         )
         if access < capacity:
             slow += most
         else:
             shared += most
-    path_bytes = _path_bytes(scenario)
-    flight_bytes = slow + min(shared, _IN_FLIGHT_PER_PATH * path_bytes)
+    flight_bytes = slow + min(
+        shared,
+        _IN_FLIGHT_PER_PATH * path_bytes(scenario),
+        _IN_FLIGHT_PER_DELIVERED * capacity * scenario.duration_s,
+    )
     return Part(
         flight_bytes * _PER_BYTE_IN_FLIGHT,
         f"{flight_bytes:.3g} bytes that the flows may have in flight",
@@ -227,7 +202,7 @@ def _short_flows(scenario: Scenario, index: int) -> Part:
     arrivals = entry.arrivals_per_second * seconds
     offered = entry.offered_mbps(entry.max_datagram_bytes or scenario.max_datagram_bytes) * 125e3
     access = (entry.access or scenario.access).rate_mbps * 125e3
-    load = offered / min(access, *_capacities(scenario))
+    load = offered / min(access, *capacities(scenario))
     waits_s = seconds if load > 0.5 else min(seconds, _LONGEST_TRANSFER_S)
     connections = entry.arrivals_per_second * waits_s
     field = f"short_flows.{index}"
