@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
+
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.agents.policies.hand_coded import BASELINES
@@ -23,6 +25,8 @@ Format = Literal["table", "json", "csv"]
 ALL_BASELINES = "baselines"
 ENOUGH_SEEDS = 5
 """With fewer seeds a bootstrap interval is too narrow to be trusted."""
+BLOCKED_PERCENT = 1
+"""Above this share of its time blocked by flow control, a flow measures its receiver."""
 COLUMNS = {
     "goodput_mbps": ("goodput\n(Mbps)", ".2f"),
     "loss_percent": ("loss\n(%)", ".2f"),
@@ -107,6 +111,7 @@ def run_evaluate(
     if interrupted or document is None:
         return 130
     report_missing(document)
+    _report_blocked(evaluation.runs)
     if format == "json":
         print(json.dumps(document, indent=1, allow_nan=False))
     elif format == "csv":
@@ -118,6 +123,19 @@ def run_evaluate(
         f"seed 0 (series) and {len(evaluation.figures)} pictures (figures) are in {directory}"
     )
     return 1 if outcome.failures else 0
+
+
+def _report_blocked(runs: pd.DataFrame) -> None:
+    """Says in which scenarios the receiver limited a flow, because scores measure that then."""
+    blocked = runs[runs["blocked_percent"] > BLOCKED_PERCENT]
+    if len(blocked):
+        worst = blocked.loc[blocked["blocked_percent"].idxmax()]
+        say(
+            f"warning: flow control blocked flows for more than {BLOCKED_PERCENT} % of their time "
+            f"in {len(blocked)} runs, most in {worst['scenario']} with {worst['policy']} "
+            f"({worst['blocked_percent']:.1f} %), so these scores measure the receiver's window; "
+            "leave out flow_control_window_bytes to have it follow the path"
+        )
 
 
 def expand(policies: Sequence[str]) -> list[str]:

@@ -186,6 +186,7 @@ class FlowTotals:
         self.begin = max(total["start"], window[0])
         self.end = min(at for at in ends if at is not None)
         self.has_policy = flow.controller is None
+        self.is_quic = flow.transport == "quic"
         self.is_transfer = isinstance(flow.application, Transfer)
         self._window = window
 
@@ -214,6 +215,12 @@ class FlowTotals:
     def variance_mbps2(self, side: str) -> float | None:
         """Returns the variance of the rate in whole seconds."""
         return self[f"{side}_rate_variance"] * 8e-6**2 if self[f"{side}_rate_bins"] else None
+
+    def blocked_percent(self) -> float | None:
+        """Returns the share of the active time; None where the transport does not tell of it."""
+        if not self.is_quic or "blocked_seconds" not in self.total:
+            return None
+        return ratio(100 * self["blocked_seconds"], self.active_s)
 
     def completion_s(self) -> float | None:
         """Returns the time from the start to the completion, if that is in the window."""
@@ -395,6 +402,9 @@ class FlowResult:
     completion_time_s: float | None = metric("completion time (s)", "s",
         "of a sized transfer: the receiver has every byte − the flow's start",
         lambda flow: flow.completion_s(), less_is_better=True)
+    blocked_percent: float | None = metric("blocked by flow control (%)", "%",
+        "100 · time in which new data waited for the receiver's flow control alone / active time",
+        lambda flow: flow.blocked_percent(), less_is_better=True, evaluated=True)
     mean_window_packets: float | None = metric("mean window (packets)", "packets",
         "∫ window dt / time / size of a full packet",
         lambda flow: ratio(flow["window_packet_seconds"], flow["window_seconds"]))

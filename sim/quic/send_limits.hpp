@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "sim/base/time.hpp"
+
 namespace quicgym::quic {
 
 // Unsent data that the transport takes. Between two ACKs the backlog cannot fall far, so looking once per ACK
@@ -29,10 +31,21 @@ private:
     bool full_ = false;
 };
 
-// DATA_BLOCKED frames (RFC 9000 4.1): one for each limit at which the sender is blocked, and again when that
-// one may be lost.
+// The peer's flow control (RFC 9000 4.1). A DATA_BLOCKED frame leaves for each limit at which the sender is
+// blocked, and again when that one may be lost. The time counts in which new data waits although the window
+// has room for it.
 class DataBlocked {
 public:
+    void begin(Time now) {
+        if (since_ == kNever) since_ = now;
+    }
+    void end(Time now) {
+        if (since_ == kNever) return;
+        blocked_ += now - since_;
+        since_ = kNever;
+    }
+    Time time(Time now) const { return blocked_ + (since_ == kNever ? 0 : now - since_); }
+
     bool due(std::uint64_t limit) const { return sent_limit_ != limit; }
     void on_sent(std::uint64_t limit) {
         sent_limit_ = limit;
@@ -48,6 +61,8 @@ private:
     std::uint64_t sent_limit_ = kNone;  // that the last frame named, unless it is to be sent again
     std::uint64_t counted_limit_ = kNone;
     std::uint64_t events_ = 0;
+    Time since_ = kNever;
+    Time blocked_ = 0;
 };
 
 }  // namespace quicgym::quic

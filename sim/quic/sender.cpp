@@ -82,9 +82,14 @@ struct Sender::Handler : FrameHandler {
     void on_stream(const StreamFrame& stream) {
         if (stream.stream_id == kRequestStreamId) sender.application_.on_request(stream.requested_bytes);
     }
-    void on_max_data(std::uint64_t limit) { sender.stream_.raise_data_limit(limit); }
+    void on_max_data(std::uint64_t limit) {
+        sender.stream_.raise_data_limit(limit);
+        sender.on_credit(now);
+    }
     void on_max_stream_data(std::uint64_t stream_id, std::uint64_t limit) {
-        if (stream_id == kStreamId) sender.stream_.raise_stream_limit(limit);
+        if (stream_id != kStreamId) return;
+        sender.stream_.raise_stream_limit(limit);
+        sender.on_credit(now);
     }
     void on_connection_close(std::uint64_t) { sender.close(now); }
 };
@@ -151,8 +156,13 @@ void Sender::on_timeout(Time now) {
     }
 }
 
+void Sender::on_credit(Time now) {
+    if (stream_.next_offset() < stream_.limit()) data_blocked_.end(now);
+}
+
 void Sender::close(Time now) {
     phase_ = Phase::closed;
+    data_blocked_.end(now);
     statistics_.on_close(now);
 }
 
@@ -312,10 +322,13 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
             return true;
         }
     } else if (window_has_room()) {
-        if (stream_.blocked(written) && data_blocked_.due(stream_.limit())) {
-            data_blocked_.on_sent(stream_.limit());
-            send_control(now, out, true);
-            return true;
+        if (stream_.blocked(written)) {
+            data_blocked_.begin(now);
+            if (data_blocked_.due(stream_.limit())) {
+                data_blocked_.on_sent(stream_.limit());
+                send_control(now, out, true);
+                return true;
+            }
         }
         delivery_rate_.mark_app_limited(recovery_.in_flight_bytes());
     }
@@ -516,6 +529,7 @@ void Sender::add_statistics(Time now, FlowStatistics& statistics) const {
     recovery_.add_statistics(statistics);
     statistics.probe_timeouts += handshake_.timeouts();
     statistics.blocked_events = data_blocked_.events();
+    statistics.blocked_seconds = to_seconds(data_blocked_.time(now));
     statistics.send_buffer_events = send_buffer_.events();
 }
 

@@ -70,6 +70,7 @@ private:
     void on_handshake_reply(Time now, const AckFrame& ack);
     void on_ack(Time now, const AckFrame& ack);
     std::uint64_t detect_losses(Time now);
+    void on_credit(Time now);
     void close(Time now);
 
     bool poll_handshake(Time now, Datagram& out);

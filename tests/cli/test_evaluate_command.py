@@ -111,6 +111,21 @@ def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) ->
     assert row[list(metrics)].to_dict() == metrics
 
 
+@pytest.mark.parametrize("window_bytes, warns", [(2**14, True), (None, False)])
+def test_a_receiver_that_limits_a_flow_is_told_of(
+    quicgym: Command, tmp_path: Path, window_bytes: int | None, warns: bool
+) -> None:
+    scenario = load_scenario("ebcc-bandwidth-5").model_copy(update={"duration_s": 2.0})
+    content = json.loads(scenario.model_dump_json(exclude_none=True))
+    content["flows"][0]["flow_control_window_bytes"] = window_bytes
+    path = tmp_path / "limited.yaml"
+    path.write_text(yaml.safe_dump([content]))
+    done = quicgym("evaluate", "--policy", "cubic", "--suite", path, "--seeds", "1")
+    assert ("flow_control_window_bytes" in done.stderr) == warns
+    runs = pd.read_parquet(tmp_path / "results/evaluation/results.parquet")
+    assert (runs["blocked_percent"] > 1).all() == warns
+
+
 @pytest.fixture
 def mixture(tmp_path: Path) -> Path:
     """A mixture of two distributions of short episodes."""

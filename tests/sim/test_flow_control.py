@@ -34,6 +34,22 @@ def test_flow_control_stops_the_sender_which_says_data_blocked(limit):
     assert pair.frames("data", "DATA_BLOCKED")[0][1] == ("DATA_BLOCKED", limit)
 
 
+def test_the_time_counts_in_which_only_flow_control_holds_data_back():
+    flow = make_flow(flow_control_window_bytes=20_000)
+    drop = losing_frames("MAX_DATA", "ack")
+    pair = Pair(flow, drop=drop).run_until(3 * SECOND)
+    first = times(pair, "data", "DATA_BLOCKED")[0]
+    waited = 3 - first / SECOND
+    assert pair.sender.statistics(3 * SECOND)["blocked_seconds"] == pytest.approx(waited, abs=1e-6)
+    open_window = Pair(constant_rate(1_000_000)).run_until(3 * SECOND)
+    assert open_window.sender.statistics(3 * SECOND)["blocked_seconds"] == 0
+
+
+def test_credit_ends_the_time_that_flow_control_held_data_back():
+    pair = Pair(make_flow(flow_control_window_bytes=20_000)).run_until(3 * SECOND)
+    assert 0 < pair.sender.statistics(3 * SECOND)["blocked_seconds"] < 3
+
+
 def test_lost_credit_is_granted_again_after_a_timeout():
     flow = make_flow(flow_control_window_bytes=20_000)
     pair = Pair(flow, drop=losing_frames("MAX_DATA", "ack", 1)).run_until(5 * SECOND)
