@@ -113,15 +113,15 @@ void Bbr::check_drain(const AckEvent& event) {
 
 // Draft 4.1.2.3, BBRUpdateRTprop.
 void Bbr::update_round_trip(const AckEvent& event, bool expired) {
-    if (event.rtt <= 0) return;
-    const double rtt_seconds = to_seconds(event.rtt);
+    if (event.measured_rtt <= 0) return;
+    const double rtt_seconds = to_seconds(event.measured_rtt);
     if (rtprop_.value() == 0) {
-        rtprop_.set(event.rtt, event.now);
+        rtprop_.set(event.measured_rtt, event.now);
         smoothed_rtt_seconds_ = rtt_seconds;
         // Draft 4.2.1: the initial rate again, now with a measured RTT.
         pacing_rate_ = parameters_.startup_gain * static_cast<double>(window_bytes_) / rtt_seconds;
-    } else if (derived_.rtprop_follows && (event.rtt <= rtprop_.value() || expired)) {
-        rtprop_.set(event.rtt, event.now);
+    } else if (derived_.rtprop_follows && (event.measured_rtt <= rtprop_.value() || expired)) {
+        rtprop_.set(event.measured_rtt, event.now);
     }
     latest_rtt_seconds_ = rtt_seconds;
     smoothed_rtt_seconds_ =

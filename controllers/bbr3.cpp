@@ -31,8 +31,8 @@ void Bbr3::start(const AckEvent& event) {
         started_ = true;
         min_rtt_time_ = probe_rtt_minimum_time_ = extra_acked_start_ = event.now;
     }
-    if (min_rtt_ == kNever && event.rtt > 0)
-        pacing_rate_ = gains().pacing * static_cast<double>(window_bytes_) / to_seconds(event.rtt);
+    if (min_rtt_ == kNever && event.measured_rtt > 0)
+        pacing_rate_ = gains().pacing * static_cast<double>(window_bytes_) / to_seconds(event.measured_rtt);
 }
 
 // 5.4.1: after idleness the first packets leave at the bandwidth, whatever the phase, and a ProbeRTT that has
@@ -55,7 +55,7 @@ void Bbr3::take_in(const AckEvent& event) {
     delivered_ = event.delivered_bytes;
     prior_delivered_ = event.delivered_bytes - event.sample.delivered_bytes;
     if (state_ != State::probe_rtt) limited_.end_if_delivered(event.now, event.delivered_bytes);
-    app_limited_ = event.app_limited || limited_.is_open();
+    app_limited_ = event.no_unsent_data || limited_.is_open();
     sample_limited_ = event.sample.app_limited || limited_.covers(event.largest_acked_sent_time);
     if (!wait_is_drawn_) draw_probe_wait(*event.random);
 }

@@ -69,8 +69,8 @@ void Bbr3::update_ack_aggregation(const AckEvent& event) {
 // 5.3.4.3, UpdateMinRTT.
 void Bbr3::update_min_rtt(const AckEvent& event) {
     probe_rtt_expired_ = event.now > probe_rtt_minimum_time_ + probe_rtt_interval_;
-    if (event.rtt > 0 && (event.rtt < probe_rtt_minimum_ || probe_rtt_expired_)) {
-        probe_rtt_minimum_ = event.rtt;
+    if (event.measured_rtt > 0 && (event.measured_rtt < probe_rtt_minimum_ || probe_rtt_expired_)) {
+        probe_rtt_minimum_ = event.measured_rtt;
         probe_rtt_minimum_time_ = event.now;
     }
     if (probe_rtt_minimum_ < min_rtt_ || event.now > min_rtt_time_ + min_rtt_window_) {
@@ -82,8 +82,8 @@ void Bbr3::update_min_rtt(const AckEvent& event) {
 
 // Neither ages, so that an old one is measured by ProbeRTT when it is this controller's turn.
 void Bbr3::lower_min_rtt(const AckEvent& event) {
-    if (event.rtt > 0 && event.rtt < probe_rtt_minimum_) {
-        probe_rtt_minimum_ = event.rtt;
+    if (event.measured_rtt > 0 && event.measured_rtt < probe_rtt_minimum_) {
+        probe_rtt_minimum_ = event.measured_rtt;
         probe_rtt_minimum_time_ = event.now;
     }
     if (probe_rtt_minimum_ >= min_rtt_) return;

@@ -35,9 +35,10 @@ struct RateSample {
 // Everything known after one ACK frame was processed; losses that it revealed included.
 struct AckEvent {
     Time now = 0;
-    Time rtt = 0;                       // latest sample, less the peer's ACK delay (RFC 9002 5.3); 0: none
-    Time smoothed_rtt = 0;              // RFC 9002 5.3
-    Time min_rtt = 0;                   // since the start or persistent congestion, RFC 9002 5.2
+    Time rtt = 0;           // latest sample, less the peer's ACK delay (RFC 9002 5.3); 0: none
+    Time measured_rtt = 0;  // the same sample with the ACK delay: now less the time of sending; 0: none
+    Time smoothed_rtt = 0;  // RFC 9002 5.3
+    Time min_rtt = 0;       // since the start or persistent congestion, RFC 9002 5.2
     Time largest_acked_sent_time = 0;   // send time of the largest newly acknowledged packet
     std::uint64_t delivered_bytes = 0;  // total acknowledged on the connection so far
     std::uint64_t newly_acked_bytes = 0;
@@ -48,9 +49,12 @@ struct AckEvent {
     std::uint64_t blocked_events = 0;         // so far: send buffer full, or DATA_BLOCKED sent (RFC 9000 4.1)
     std::uint64_t unsent_bytes = 0;           // written by the application, not yet sent a first time
     RateSample sample;
-    // The sender, not the window, has limited what is acknowledged (RFC 9002 7.8): true until all that was in
-    // flight at the last such moment is delivered.
+    // Not the window has limited what is acknowledged, but the application or the peer's flow control (RFC
+    // 9002 7.8): true until all that was in flight at the last such moment is delivered.
     bool app_limited = false;
+    // The same of the application alone, which RateSample::app_limited is of (draft-ietf-ccwg-bbr-06,
+    // C.app_limited): a sender that waits for flow control has unsent data.
+    bool no_unsent_data = false;
     bool round_start = false;  // this ACK begins a new packet-timed round
     Random* random = nullptr;  // the flow's own stream; never null when the sender calls
 };

@@ -76,7 +76,7 @@ Copa::Copa(const ParameterValues& values, std::uint64_t max_datagram_bytes)
 // Section 2.1, steps 1 to 4.
 void Copa::on_ack(const AckEvent& event) {
     recovery_.on_ack(event.largest_acked_sent_time);
-    if (event.rtt > 0) update_delays(event);
+    if (event.measured_rtt > 0) update_delays(event);
     update_mode(event);
     if (event.round_start) end_round();
 
@@ -99,7 +99,7 @@ void Copa::respond_to_loss(const AckEvent& event) {
     acked_packets_ += event.newly_acked_packets;
     const std::uint64_t packets = acked_packets_ + lost_packets_;
     if (packets <= kLossRatePackets ||
-        event.now <= judged_time_ + static_cast<Time>(rtts(kLossRateRtts, event.rtt)))
+        event.now <= judged_time_ + static_cast<Time>(rtts(kLossRateRtts, event.measured_rtt)))
         return;
     if (static_cast<double>(lost_packets_) > kHighLossRate * static_cast<double>(packets))
         window_ = std::max(kLossReduction * window_, kMinimumWindow);
@@ -109,9 +109,9 @@ void Copa::respond_to_loss(const AckEvent& event) {
 
 void Copa::update_delays(const AckEvent& event) {
     const auto now = static_cast<std::uint64_t>(event.now);
-    standing_rtt_.update(event.rtt, now, rtts(parameters_.standing_window_rtts, event.smoothed_rtt));
-    min_rtt_.update(event.rtt, now, static_cast<std::uint64_t>(parameters_.min_rtt_window_s * 1e9));
-    max_rtt_.update(event.rtt, now, rtts(kMaxRttWindowRtts, event.smoothed_rtt));
+    standing_rtt_.update(event.measured_rtt, now, rtts(parameters_.standing_window_rtts, event.smoothed_rtt));
+    min_rtt_.update(event.measured_rtt, now, static_cast<std::uint64_t>(parameters_.min_rtt_window_s * 1e9));
+    max_rtt_.update(event.measured_rtt, now, rtts(kMaxRttWindowRtts, event.smoothed_rtt));
     // Or a sample that has left the long window, but not yet the short one, would be a negative delay.
     if (standing_rtt_.best() < min_rtt_.best()) min_rtt_.update(standing_rtt_.best(), now, 0);
 }
@@ -202,7 +202,7 @@ void Copa::on_persistent_congestion(Time) {
 // the time without a nearly empty queue begins when this controller does.
 void Copa::on_ack_standing_by(const AckEvent& event) {
     recovery_.on_ack(event.largest_acked_sent_time);
-    if (event.rtt > 0) update_delays(event);
+    if (event.measured_rtt > 0) update_delays(event);
     highest_delivery_rate_ = std::max(highest_delivery_rate_, event.sample.delivery_rate);
     nearly_empty_time_ = event.now;
     acked_packets_ = lost_packets_ = 0;  // they are the other one's

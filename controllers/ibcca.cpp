@@ -217,7 +217,7 @@ bool Ibcca::finish_test(const AckEvent& event) {
             tests_ = std::min(tests_ + 1, delays_.size());
         }
     }
-    if (event.rtt > 0) test_minimum_ = std::min(test_minimum_, event.rtt);
+    if (event.measured_rtt > 0) test_minimum_ = std::min(test_minimum_, event.measured_rtt);
     return finished;
 }
 

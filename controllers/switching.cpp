@@ -24,7 +24,7 @@ void Switching::on_ack(const AckEvent& event) {
     // From a copy, so that the active one draws what it would draw alone.
     Random random = *event.random;
     AckEvent standing_by = event;
-    standing_by.app_limited = standing_by.sample.app_limited = true;
+    standing_by.app_limited = standing_by.no_unsent_data = standing_by.sample.app_limited = true;
     standing_by.random = &random;
     for (std::size_t i = 0; i < members_.size(); ++i) {
         if (i != active_) members_[i]->on_ack_standing_by(standing_by);

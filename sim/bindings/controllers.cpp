@@ -96,6 +96,9 @@ void bind_events(nb::module_& m) {
         .def_rw(
             "rtt", &AckEvent::rtt,
             "The latest RTT sample less the peer's ACK delay (RFC 9002 5.3), in ns; 0: this ACK has none.")
+        .def_rw(
+            "measured_rtt", &AckEvent::measured_rtt,
+            "The same sample with the ACK delay: now less the time of sending, in ns; 0: this ACK has none.")
         .def_rw("smoothed_rtt", &AckEvent::smoothed_rtt, "The smoothed RTT (RFC 9002 5.3), in ns.")
         .def_rw("min_rtt", &AckEvent::min_rtt,
                 "The lowest RTT since the start or the last persistent congestion (RFC 9002 5.2), in ns.")
@@ -119,7 +122,10 @@ void bind_events(nb::module_& m) {
             "sample", &AckEvent::sample,
             "The delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation-02) of this ACK, a RateSample.")
         .def_rw("app_limited", &AckEvent::app_limited,
-                "Whether the sender, not the window, has limited what is acknowledged (RFC 9002 7.8).")
+                "Whether the application or the receiver's flow control, not the window, has limited what is "
+                "acknowledged (RFC 9002 7.8).")
+        .def_rw("no_unsent_data", &AckEvent::no_unsent_data,
+                "Whether the application alone has (draft-ietf-ccwg-bbr-06, C.app_limited).")
         .def_rw("round_start", &AckEvent::round_start,
                 "Whether this ACK begins a new round trip, counted by packets.")
         .def_prop_rw(

@@ -62,7 +62,7 @@ void Connection::on_handshake(Time now, Time rtt) {
     delivery_rate_.start(now);
     AckEvent event;
     event.now = now;
-    event.rtt = rtt;
+    event.rtt = event.measured_rtt = rtt;
     event.smoothed_rtt = rtt_.smoothed();
     event.min_rtt = rtt_.minimum();
     event.largest_acked_sent_time = now - rtt;
@@ -147,12 +147,13 @@ void Connection::on_ack(Time now, Time ack_delay, std::span<const std::uint64_t>
     in_flight_ -= bytes;
     const std::uint64_t largest = packet_numbers.back();
     Time rtt = 0;
+    Time measured_rtt = 0;
     // RFC 9002 5.1: a sample only from the largest acknowledged packet.
     if (newest != nullptr && newest_number == largest && largest >= largest_acked_) {
-        const Time sample = std::min(now - newest->sent_time, kLongestRtt);
-        rtt = rtt_.update(sample, ack_delay);
+        measured_rtt = std::min(now - newest->sent_time, kLongestRtt);
+        rtt = rtt_.update(measured_rtt, ack_delay);
         ++rtt_samples_;
-        rtt_sum_seconds_ += to_seconds(sample);
+        rtt_sum_seconds_ += to_seconds(measured_rtt);
     }
     largest_acked_ = std::max(largest_acked_, largest + 1);
     if (was_reordering) controller_->on_spurious_loss(now);
@@ -161,6 +162,7 @@ void Connection::on_ack(Time now, Time ack_delay, std::span<const std::uint64_t>
     pending_ = {};
     pending_.now = now;
     pending_.rtt = rtt;
+    pending_.measured_rtt = measured_rtt;
     pending_.smoothed_rtt = rtt_.smoothed();
     pending_.min_rtt = rtt_.minimum();
     pending_.largest_acked_sent_time = newest->sent_time;
@@ -170,7 +172,8 @@ void Connection::on_ack(Time now, Time ack_delay, std::span<const std::uint64_t>
     pending_.sample = delivery_rate_.on_acked(now, *newest, bytes, rtt_.minimum());
     pending_.round_start = delivery_rate_.begins_round(*newest);
     pending_.delivered_bytes = delivery_rate_.delivered_bytes();
-    pending_.app_limited = delivery_rate_.app_limited();
+    pending_.app_limited = delivery_rate_.window_unused();
+    pending_.no_unsent_data = delivery_rate_.app_limited();
     pending_.random = &random_;
     pending_lost_before_ = newest->lost_bytes;
     newest_acked_sent_time_ = newest->sent_time;

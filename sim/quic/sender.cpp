@@ -178,7 +178,7 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
     pacer_.start(now);
     AckEvent event;
     event.now = now;
-    event.rtt = sample;
+    event.rtt = event.measured_rtt = sample;
     event.smoothed_rtt = recovery_.rtt().smoothed();
     event.min_rtt = recovery_.rtt().minimum();
     event.largest_acked_sent_time = handshake_.sent_time();
@@ -218,6 +218,7 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
     const AckEvent event{
         .now = now,
         .rtt = acked.rtt,
+        .measured_rtt = acked.rtt_sample == kNever ? 0 : acked.rtt_sample,
         .smoothed_rtt = recovery_.rtt().smoothed(),
         .min_rtt = recovery_.rtt().minimum(),
         .largest_acked_sent_time = newest.sent_time,
@@ -230,7 +231,8 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
         .blocked_events = data_blocked_.events() + send_buffer_.events(),
         .unsent_bytes = unsent_bytes,
         .sample = sample,
-        .app_limited = delivery_rate_.app_limited(),
+        .app_limited = delivery_rate_.window_unused(),
+        .no_unsent_data = delivery_rate_.app_limited(),
         .round_start = round_start,
         .random = &random_,
     };
@@ -329,8 +331,10 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
                 send_control(now, out, true);
                 return true;
             }
+            delivery_rate_.mark_window_unused(recovery_.in_flight_bytes());
+        } else {
+            delivery_rate_.mark_app_limited(recovery_.in_flight_bytes());
         }
-        delivery_rate_.mark_app_limited(recovery_.in_flight_bytes());
     }
     if (acks_.deadline() <= now) {
         send_control(now, out, false);

@@ -14,7 +14,7 @@ EVENTS = (
     controllers.LossEvent,
     controllers.RateSample,
 )
-UNITLESS = {"app_limited", "round_start", "sample", "random"}
+UNITLESS = {"app_limited", "no_unsent_data", "round_start", "sample", "random"}
 
 
 @pytest.mark.parametrize("event", EVENTS)

@@ -44,6 +44,7 @@ class Driver:
         *,
         after: int = 0,
         rtt: int | None = None,
+        measured_rtt: int | None = None,
         min_rtt: int | None = None,
         rate: float = 0.0,
         rate_limited: bool = False,
@@ -71,12 +72,14 @@ class Driver:
         before = in_flight + acked + lost if prior_in_flight is None else prior_in_flight
         event = filled(
             _core.AckEvent(), now=self.now, rtt=rtt, smoothed_rtt=rtt,
+            measured_rtt=rtt if measured_rtt is None else measured_rtt,
             min_rtt=rtt if min_rtt is None else min_rtt,
             largest_acked_sent_time=self.now - rtt if sent_time is None else sent_time,
             delivered_bytes=self.delivered, newly_acked_bytes=acked,
             newly_acked_packets=-(-acked // DATAGRAM), newly_lost_bytes=lost,
             in_flight_bytes=in_flight, prior_in_flight_bytes=before, app_limited=app_limited,
-            round_start=round_start, blocked_events=self.blocked, unsent_bytes=unsent,
+            no_unsent_data=app_limited, round_start=round_start, blocked_events=self.blocked,
+            unsent_bytes=unsent,
             random=self.random,
         )  # fmt: skip
         filled(
@@ -346,8 +349,9 @@ class AckRounds:
         self._smoothed_rtt = (7 * self._smoothed_rtt + rtt) // 8 if self._smoothed_rtt else rtt
 
         event = filled(
-            _core.AckEvent(), now=self.now, rtt=rtt, smoothed_rtt=self._smoothed_rtt,
-            min_rtt=self._min_rtt, largest_acked_sent_time=largest.sent_time,
+            _core.AckEvent(), now=self.now, rtt=rtt, measured_rtt=rtt,
+            smoothed_rtt=self._smoothed_rtt, min_rtt=self._min_rtt,
+            largest_acked_sent_time=largest.sent_time,
             delivered_bytes=self.delivered, newly_acked_bytes=len(packets) * DATAGRAM,
             newly_acked_packets=len(packets), newly_lost_bytes=lost,
             prior_in_flight_bytes=prior_in_flight, in_flight_bytes=self.in_flight,

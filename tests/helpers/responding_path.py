@@ -73,6 +73,7 @@ class Response:
         event = _core.AckEvent()
         event.now = self.now
         event.rtt, event.smoothed_rtt, event.min_rtt = rtt, RTT, RTT
+        event.measured_rtt = rtt
         event.largest_acked_sent_time = sent_time
         event.newly_acked_bytes = DATAGRAM
         event.random = self.random

@@ -18,8 +18,9 @@ public:
     explicit DeliveryRate(bool keeps_interval) : keeps_interval_(keeps_interval) {}
 
     std::uint64_t delivered_bytes() const { return delivered_; }
-    // Until all that was in flight at the last such moment is delivered.
+    // Both until all that was in flight at the last such moment is delivered.
     bool app_limited() const { return app_limited_until_ != 0; }
+    bool window_unused() const { return window_unused_until_ != 0; }
 
     void start(Time now) { delivered_time_ = first_sent_time_ = now; }
 
@@ -42,6 +43,7 @@ public:
     RateSample on_acked(Time now, const SentPacket& newest, std::uint64_t acked_bytes, Time min_rtt) {
         delivered_ += acked_bytes;
         if (app_limited_until_ != 0 && delivered_ > app_limited_until_) app_limited_until_ = 0;
+        if (window_unused_until_ != 0 && delivered_ > window_unused_until_) window_unused_until_ = 0;
         RateSample sample;
         sample.app_limited = newest.app_limited;
         sample.delivered_bytes = delivered_ - newest.delivered_bytes;
@@ -70,7 +72,13 @@ public:
 
     // Section 3.4: the application, not the network, leaves the window unused.
     void mark_app_limited(std::uint64_t in_flight_bytes) {
-        app_limited_until_ = std::max<std::uint64_t>(delivered_ + in_flight_bytes, 1);
+        mark_window_unused(in_flight_bytes);
+        app_limited_until_ = window_unused_until_;
+    }
+
+    // RFC 9002 7.8: the application or the peer's flow control does.
+    void mark_window_unused(std::uint64_t in_flight_bytes) {
+        window_unused_until_ = std::max<std::uint64_t>(delivered_ + in_flight_bytes, 1);
     }
 
 private:
@@ -95,6 +103,7 @@ private:
     Time delivered_time_ = 0;
     Time first_sent_time_ = 0;
     std::uint64_t app_limited_until_ = 0;  // 0: not application-limited
+    std::uint64_t window_unused_until_ = 0;
     std::uint64_t next_round_delivered_ = 0;
     bool keeps_interval_;
     std::uint64_t kept_delivered_ = 0;
