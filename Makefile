@@ -36,7 +36,7 @@ help:
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make linux      quicgym-linux, controllers in the kernel's TCP, and its tests; needs clang, libbpf and root"
 	@echo "make linux-report  the papers' tables and policies in the kernel's TCP: writes docs/reports/linux-kernel.md; needs root"
-	@echo "make lint       ruff, mypy, clang-format, prose  make format     rewrite"
+	@echo "make lint       ruff, mypy, clang-format  make format     rewrite"
 	@echo "make messages   compile ns3-gym's messages"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
 	@echo "make constraints  test the newest versions of all packages: writes constraints.txt"
@@ -114,7 +114,6 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
-	$(BIN)/python .ci/prose.py --docstrings
 	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path stacks/noq/Cargo.toml; fi
 	$(BIN)/mypy -p quicgym -p quicgym_start $(if $(NS3),-p quicgym_ns3)
 	MYPYPATH=stacks/linux $(BIN)/mypy -p quicgym_linux

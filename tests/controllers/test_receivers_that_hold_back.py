@@ -31,7 +31,7 @@ def run(controller: str, rate_mbps: float, rtt_ms: float, **flow: object) -> Run
 def test_waiting_for_flow_control_does_not_hold_bbr_in_startup(
     controller: str, window_bytes: int
 ) -> None:
-    """draft-ietf-ccwg-bbr-06, CheckIfApplicationLimited: a sample is limited without unsent data."""
+    """draft-ietf-ccwg-bbr-06, CheckIfApplicationLimited: only without unsent data."""
     trace = run(controller, 20, 50, flow_control_window_bytes=window_bytes).trace(0)
     assert (trace["mode"] == "startup").mean() < 0.2
 

@@ -18,7 +18,7 @@ from runs import (
 )
 
 import quicgym
-from quicgym import load_scenario
+from quicgym import controllers, load_scenario
 from quicgym.envs.simulation.qlog import read_log
 from quicgym.errors import UserError
 from quicgym.real.stacks import NEVER, StackError, find_stack
@@ -28,7 +28,8 @@ SINGLE = load_scenario("ebcc-single")
 
 @pytest.mark.parametrize("name", ["newreno", "cubic", "bbr", "bbr3", "ebcc"])
 def test_a_controller_does_in_noq_what_it_does_in_the_simulator(name):
-    flows = plans(SINGLE, catalogue(name))
+    parameters = SINGLE.controller_parameters.get(name, {})  # as quicgym.run takes them
+    flows = plans(SINGLE, catalogue(name, **controllers.find(name).numbers(parameters)))
     (record,) = run(SINGLE, flows)
     simulated = quicgym.run(SINGLE, name, seed=1).flows[0]
     goodput = goodput_mbps(SINGLE, flows[0], record)
