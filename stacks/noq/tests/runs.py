@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import quicgym
 from quicgym import _core, load_scenario
+from quicgym.agents import policies
 from quicgym.real.network import to_network
 from quicgym.real.stacks import FlowPlan, Steering, find_stack
 
 SECOND = 10**9
 INTERVAL = SECOND // 10
-POLICIES = Path(quicgym.__file__).parent / "agents/policies/pretrained"
+POLICIES = Path(policies.__file__).parent / "pretrained"
 
 TEXT = """
 name: short
