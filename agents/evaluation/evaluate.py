@@ -127,14 +127,18 @@ def run_evaluate(
 
 def _report_blocked(runs: pd.DataFrame) -> None:
     """Says in which scenarios the receiver limited a flow, because scores measure that then."""
-    blocked = runs[runs["blocked_percent"] > BLOCKED_PERCENT]
-    if len(blocked):
-        worst = blocked.loc[blocked["blocked_percent"].idxmax()]
+    columns = runs[["scenario", "policy", "blocked_percent"]].dropna()
+    rows = list(columns.itertuples(index=False, name=None))
+    blocked = [
+        (percent, name, policy) for name, policy, percent in rows if percent > BLOCKED_PERCENT
+    ]
+    if blocked:
+        percent, name, policy = max(blocked)
         say(
             f"warning: flow control blocked flows for more than {BLOCKED_PERCENT} % of their time "
-            f"in {len(blocked)} runs, most in {worst['scenario']} with {worst['policy']} "
-            f"({worst['blocked_percent']:.1f} %), so these scores measure the receiver's window; "
-            "leave out flow_control_window_bytes to have it follow the path"
+            f"in {len(blocked)} runs, most in {name} with {policy} ({percent:.1f} %), so these "
+            "scores measure the receiver's window; leave out flow_control_window_bytes to have it "
+            "follow the path"
         )
 
 
