@@ -37,6 +37,11 @@ bool is_on(double value) {
     return value >= 0.5;
 }
 
+// Linux, net/ipv4/tcp_cubic.c, bictcp_update: `cnt` is at most 20 while `last_max_cwnd` is 0. Each
+// acknowledged segment then adds at least a twentieth, 5% of the window per round trip, because the flat
+// start of the curve would take long to find the capacity that HyStart has left unused.
+constexpr double kLinuxLeastGrowthPerSegment = 1.0 / 20.0;
+
 }  // namespace
 
 Cubic::Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes)
@@ -97,16 +102,20 @@ void Cubic::congestion_avoidance(const AckEvent& event, double acked) {
     const double acked_windows = acked / window_;
     // RFC 9438 4.3, equation 4: what Reno would have; alpha is 1 once it is back at the old window.
     w_est_ += (w_est_ >= cwnd_prior_ ? 1.0 : epoch_alpha_) * acked_windows;
+    const bool has_least_growth =
+        !has_maximum_ && is_slow_start(parameters_.slow_start, SlowStart::hystart_linux);
+    const double least = has_least_growth ? window_ + kLinuxLeastGrowthPerSegment * acked : window_;
     if (cubic_window(seconds) < w_est_) {
         // Linux's bictcp_update goes there within a round trip, which matters only for a written window.
         if (was_written_) window_ += (std::clamp(w_est_, window_, 1.5 * window_) - window_) * acked_windows;
         else window_ = std::max(window_, w_est_);
-        return;
+    } else {
+        // RFC 9438 4.2, 4.4 and 4.5: towards where the cubic will be one round trip from now.
+        const double target =
+            std::clamp(cubic_window(seconds + to_seconds(event.smoothed_rtt)), window_, 1.5 * window_);
+        window_ += (target - window_) * acked_windows;
     }
-    // RFC 9438 4.2, 4.4 and 4.5: towards where the cubic will be one round trip from now.
-    const double target =
-        std::clamp(cubic_window(seconds + to_seconds(event.smoothed_rtt)), window_, 1.5 * window_);
-    window_ += (target - window_) * acked_windows;
+    window_ = std::max(window_, least);
 }
 
 // The only cube root: once per congestion event. RFC 9438 4.2, equation 2.
@@ -156,6 +165,7 @@ void Cubic::congestion_event(Time now, Time sent_time) {
     const bool shrinking = window_ < w_max_;
     w_max_ =
         shrinking && is_on(parameters_.fast_convergence) ? window_ * (1.0 + parameters_.beta) * 0.5 : window_;
+    has_maximum_ = true;
     // RFC 9438 4.6, with cwnd for flight_size, as a QUIC sender that minds RFC 9002 7.8 may.
     cwnd_prior_ = window_;
     window_ = std::max(slow_start_exit_.reduced(parameters_.slow_start, first, window_, parameters_.beta),
@@ -169,6 +179,7 @@ void Cubic::congestion_event(Time now, Time sent_time) {
 void Cubic::on_persistent_congestion(Time) {
     window_ = static_cast<double>(kMinimumWindowDatagrams);
     w_max_ = 0.0;
+    has_maximum_ = false;
     epoch_start_ = kNever;
     recovery_.reset();
     slow_start_exit_.restart();
@@ -195,6 +206,7 @@ void Cubic::take_over(std::uint64_t window_bytes, bool slow_start) {
     }
     slow_start_exit_.restart();  // what it has seen is the other one's queue
     w_max_ = 0.0;
+    has_maximum_ = false;
     epoch_start_ = kNever;
     publish();
 }

@@ -58,7 +58,8 @@ private:
     // Windows in segments of the maximum datagram size, named as in RFC 9438 4.1.2.
     double window_;
     double slow_start_threshold_ = std::numeric_limits<double>::infinity();
-    double w_max_ = 0.0;  // 0: undefined, no loss yet or a timeout since
+    double w_max_ = 0.0;        // 0: undefined, no loss yet or a timeout since
+    bool has_maximum_ = false;  // whether w_max_ is from a loss; an epoch that no loss began sets it as well
     double w_est_ = 0.0;
     double cwnd_prior_ = 0.0;
     double k_seconds_ = 0.0;

@@ -16,6 +16,10 @@ namespace quicgym {
 enum class SlowStart { standard, hystart_plus_plus, hystart_linux, search, rapid_start };
 inline const std::vector<std::string> kSlowStarts = {"standard", "hystart++", "hystart-linux", "search",
                                                      "rapid-start"};
+// Whether this value of the parameter `slow_start` is that choice.
+inline bool is_slow_start(double parameter, SlowStart choice) {
+    return static_cast<SlowStart>(static_cast<int>(parameter + 0.5)) == choice;
+}
 inline constexpr char kSlowStartDescription[] =
     "What ends slow start before a loss: nothing (standard), a rise of the RTT (hystart++), that or a long train "
     "of ACKs (hystart-linux), less delivered than was sent a round trip before (search). rapid-start triples the "

@@ -4,6 +4,7 @@ import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
 
 from quicgym import _core
+from quicgym.controllers import find
 
 Mode = _core.ControllerMode
 C, BETA = 0.4, 0.7
@@ -190,3 +191,43 @@ def test_one_ack_goes_its_share_of_the_way_to_the_cubic_one_round_trip_from_now(
     target = C * (1 + 0.1 - k) ** 3 + 1000
     driver.ack(70 * DATAGRAM)
     assert segments(driver) == pytest.approx(700 + (target - 700) * 70 / 700, abs=0.01)
+
+
+def left_slow_start(slow_start):
+    """A flow of 1000 segments whose slow start Linux's HyStart ended; then `slow_start` is set."""
+    numbers = find("cubic").numbers
+    driver = grown_to(1000, **numbers({"slow_start": "hystart-linux"}))
+    for number in range(9):
+        driver.ack(0, after=3 * MILLISECOND, rtt=2 * driver.rtt, round_start=number == 0)
+    assert (segments(driver), driver.mode) == (1000, Mode.congestion_avoidance)
+    driver.controller.set_parameters(numbers({"slow_start": slow_start}))
+    return driver
+
+
+@pytest.mark.parametrize(
+    ("slow_start", "added"), [("hystart-linux", 1 / 20), ("standard", 1 / 1000)]
+)
+def test_after_linuxs_hystart_each_segment_adds_a_twentieth_until_the_first_loss(slow_start, added):
+    # Linux, net/ipv4/tcp_cubic.c, bictcp_update: cnt is at most 20 while last_max_cwnd is 0.
+    driver = left_slow_start(slow_start)
+    expected = 1000
+    for _ in range(5 * 500):
+        driver.ack(after=driver.rtt // 500)
+        expected += 2 * added
+        # Without the rule, Reno's estimate leads in these five round trips: a segment in each.
+        assert segments(driver) == pytest.approx(expected, abs=1)
+    lose(driver)
+    before = segments(driver)
+    one_round(driver)  # K is above 9 s, so the cubic is steep, but adds less than 5% per round trip
+    assert before < segments(driver) < 1.03 * before
+
+
+def test_after_a_timeout_linuxs_cubic_has_no_maximum_either():
+    driver = left_slow_start("hystart-linux")
+    lose(driver)
+    driver.controller.on_persistent_congestion(driver.now)
+    driver.now += 2 * driver.rtt
+    driver.ack(698 * DATAGRAM)
+    assert (segments(driver), driver.mode) == (700, Mode.congestion_avoidance)
+    driver.ack(20 * DATAGRAM)
+    assert segments(driver) == pytest.approx(701, abs=0.01)
