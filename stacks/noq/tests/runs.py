@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quicgym import _core, load_scenario
+from quicgym import _core, controllers, load_scenario
 from quicgym.agents import policies
 from quicgym.real.network import to_network
 from quicgym.real.stacks import FlowPlan, Steering, find_stack
@@ -40,6 +40,12 @@ def policy(name: str) -> Steering:
 
 def catalogue(name: str, **parameters) -> Steering:
     return Steering(title=name, name=name, kind="controller", parameters=parameters)
+
+
+def of_scenario(scenario, name: str) -> Steering:
+    """The controller with the scenario's parameters, which `quicgym.run` gives it as well."""
+    parameters = scenario.controller_parameters.get(name, {})
+    return catalogue(name, **controllers.find(name).numbers(parameters))
 
 
 def own(name: str) -> Steering:

@@ -10,6 +10,7 @@ from runs import (
     catalogue,
     goodput_mbps,
     mean_rtt_ms,
+    of_scenario,
     own,
     plans,
     policy,
@@ -18,7 +19,7 @@ from runs import (
 )
 
 import quicgym
-from quicgym import controllers, load_scenario
+from quicgym import load_scenario
 from quicgym.envs.simulation.qlog import read_log
 from quicgym.errors import UserError
 from quicgym.real.stacks import NEVER, StackError, find_stack
@@ -28,8 +29,7 @@ SINGLE = load_scenario("ebcc-single")
 
 @pytest.mark.parametrize("name", ["newreno", "cubic", "bbr", "bbr3", "ebcc"])
 def test_a_controller_does_in_noq_what_it_does_in_the_simulator(name):
-    parameters = SINGLE.controller_parameters.get(name, {})  # as quicgym.run takes them
-    flows = plans(SINGLE, catalogue(name, **controllers.find(name).numbers(parameters)))
+    flows = plans(SINGLE, of_scenario(SINGLE, name))
     (record,) = run(SINGLE, flows)
     simulated = quicgym.run(SINGLE, name, seed=1).flows[0]
     goodput = goodput_mbps(SINGLE, flows[0], record)
@@ -91,7 +91,7 @@ def test_noqs_own_controllers_keep_the_link_busy(name):
 
 def test_flows_share_a_bottleneck():
     scenario = load_scenario("ebcc-flows-3")
-    flows = plans(scenario, catalogue("cubic"))
+    flows = plans(scenario, of_scenario(scenario, "cubic"))
     records = run(scenario, flows)
     simulated = quicgym.run(scenario, "cubic", seed=1).flows
     total = sum(goodput_mbps(scenario, *pair) for pair in zip(flows, records, strict=True))
