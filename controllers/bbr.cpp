@@ -13,6 +13,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kFullPipeGrowth = 1.25;  // draft 4.3.2.2: the pipe is full after
 constexpr int kFullPipeRounds = 3;        // three rounds with less growth than this
 constexpr double kQuantaInFlight = 3.0;   // draft 4.2.3.2
+// Linux bbr_extra_acked_win_rtts, twice, and bbr_extra_acked_max_us.
+constexpr std::uint64_t kExtraAckedRounds = 10;
+constexpr double kMostExtraAckedSeconds = 0.1;
 
 }  // namespace
 
@@ -39,6 +42,7 @@ void Bbr::on_ack(const AckEvent& event) {
     round_count_ += event.round_start ? 1 : 0;
     update_recovery(event);
     update_bandwidth(event);
+    update_ack_aggregation(event);
     update_cycle_phase(event);
     check_full_pipe(event);
     check_drain(event);
@@ -49,6 +53,12 @@ void Bbr::on_ack(const AckEvent& event) {
     check_probe_rtt(event, expired);
     update_pacing_rate();
     update_window(event);
+}
+
+// Linux bbr_update_ack_aggregation; the draft has a gain of 2 alone for ACKs that come late or together.
+void Bbr::update_ack_aggregation(const AckEvent& event) {
+    ack_aggregation_.update(event.now, event.newly_acked_bytes, bandwidth_.best(), window_bytes_,
+                            round_count_, kExtraAckedRounds);
 }
 
 // Draft 4.1.1.5. Samples that the application or ProbeRTT limited count only when they are higher.
@@ -275,14 +285,21 @@ double Bbr::in_flight_target(double gain) const {
     return std::min(gain * bdp + derived_.quanta_bytes, kMost);
 }
 
+// The draft's target_cwnd, and what ACKs run ahead by (Linux bbr_ack_aggregation_cwnd).
+double Bbr::window_target() const {
+    const double target = in_flight_target(cwnd_gain_);
+    if (!filled_pipe_) return target;
+    const double extra_acked = parameters_.extra_acked_gain * ack_aggregation_.extra_acked_bytes();
+    return target + std::min(extra_acked, kMostExtraAckedSeconds * bandwidth_.best());
+}
+
 // Draft 4.2.3.2 to 4.2.3.6, BBRSetCwnd.
 void Bbr::update_window(const AckEvent& event) {
     std::uint64_t window = window_bytes_;
     if (packet_conservation_) {
         window = std::max(window, event.in_flight_bytes + event.newly_acked_bytes);
     } else if (!window_held_) {
-        const auto target =
-            static_cast<std::uint64_t>(static_cast<std::int64_t>(in_flight_target(cwnd_gain_)));
+        const auto target = static_cast<std::uint64_t>(static_cast<std::int64_t>(window_target()));
         if (filled_pipe_) {
             window = std::min(window + event.newly_acked_bytes, target);
         } else if (window < target || event.delivered_bytes < initial_window_bytes(max_datagram_bytes_)) {

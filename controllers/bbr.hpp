@@ -69,6 +69,7 @@ private:
     };
 
     void update_bandwidth(const AckEvent& event);
+    void update_ack_aggregation(const AckEvent& event);
     void update_cycle_phase(const AckEvent& event);
     void check_full_pipe(const AckEvent& event);
     void check_drain(const AckEvent& event);
@@ -91,6 +92,7 @@ private:
 
     bool sample_is_limited(const AckEvent& event) const;
     double in_flight_target(double gain) const;
+    double window_target() const;
     double queue_packets() const;
     std::uint64_t bounded_window(double bytes) const;
 
@@ -100,6 +102,7 @@ private:
 
     // The model.
     WindowedMaximum bandwidth_;  // bytes per second
+    AckAggregation ack_aggregation_;
     MinimumRoundTrip rtprop_;
     double smoothed_rtt_seconds_ = 0.0;  // with weight alpha; 0: no sample yet
     double model_rtt_seconds_ = 0.0;     // RTprop, or that average when alpha > 0

@@ -29,7 +29,8 @@ Bbr3::Bbr3(const ParameterValues& values, std::uint64_t max_datagram_bytes) : Co
 void Bbr3::start(const AckEvent& event) {
     if (!started_) {
         started_ = true;
-        min_rtt_time_ = probe_rtt_minimum_time_ = extra_acked_start_ = event.now;
+        min_rtt_time_ = probe_rtt_minimum_time_ = event.now;
+        ack_aggregation_.restart(event.now);
     }
     if (min_rtt_ == kNever && event.measured_rtt > 0)
         pacing_rate_ = gains().pacing * static_cast<double>(window_bytes_) / to_seconds(event.measured_rtt);
@@ -41,7 +42,7 @@ void Bbr3::on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight
     window_was_full_ = window_was_full_ || in_flight_bytes + max_datagram_bytes_ > window_bytes_;
     if (in_flight_bytes > bytes || !app_limited_) return;
     idle_restart_ = true;
-    extra_acked_start_ = now;
+    ack_aggregation_.set_start(now);
     if (in_probe_bw()) {
         set_pacing_rate(1.0);
     } else if (state_ == State::probe_rtt) {
@@ -133,8 +134,8 @@ void Bbr3::set_pacing_rate(double gain) {
 
 // 5.6.4.6, SetCwnd.
 void Bbr3::set_window(const AckEvent& event) {
-    const std::uint64_t in_flight =
-        bdp_multiple(bandwidth_, gains().cwnd) + static_cast<std::uint64_t>(extra_acked_.best());
+    const std::uint64_t in_flight = bdp_multiple(bandwidth_, gains().cwnd) +
+                                    static_cast<std::uint64_t>(ack_aggregation_.extra_acked_bytes());
     const std::uint64_t largest = with_budget(in_flight);  // 5.6.4.2, BBR.max_inflight
     if (full_bandwidth_reached_) {
         window_bytes_ = std::min(window_bytes_ + event.newly_acked_bytes, largest);
@@ -221,8 +222,7 @@ void Bbr3::take_over(std::uint64_t window_bytes, bool) {
     loss_round_delivered_ = delivered_;
     is_probe_sample_ = idle_restart_ = previous_probe_precautionary_ = false;
     undo_state_.reset();
-    extra_acked_start_ = latest_ack_time_;
-    extra_acked_delivered_ = 0.0;
+    ack_aggregation_.restart(latest_ack_time_);
     drain_start_round_ = round_count_;
     start_round();
     if (in_probe_bw()) start_down(latest_ack_time_);

@@ -183,10 +183,7 @@ private:
     std::uint64_t undo_inflight_shortterm_ = 0;
     std::uint64_t undo_inflight_longterm_ = 0;
 
-    // ACK aggregation.
-    WindowedMaximum extra_acked_;
-    Time extra_acked_start_ = 0;
-    double extra_acked_delivered_ = 0.0;
+    AckAggregation ack_aggregation_;
 
     // RTT and ProbeRTT.
     double min_rtt_seconds_ = 0.0;  // of min_rtt_

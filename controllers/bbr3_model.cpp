@@ -55,15 +55,8 @@ void Bbr3::advance_max_bandwidth_filter() {
 
 // 5.5.9, UpdateACKAggregation.
 void Bbr3::update_ack_aggregation(const AckEvent& event) {
-    double expected = bandwidth_ * to_seconds(event.now - extra_acked_start_);
-    if (extra_acked_delivered_ <= expected) {
-        extra_acked_delivered_ = 0.0;
-        extra_acked_start_ = event.now;
-        expected = 0.0;
-    }
-    extra_acked_delivered_ += static_cast<double>(event.newly_acked_bytes);
-    const double extra = std::min(extra_acked_delivered_ - expected, static_cast<double>(window_bytes_));
-    extra_acked_.update(extra, round_count_, full_bandwidth_reached_ ? extra_acked_window_rounds_ : 1);
+    ack_aggregation_.update(event.now, event.newly_acked_bytes, bandwidth_, window_bytes_, round_count_,
+                            full_bandwidth_reached_ ? extra_acked_window_rounds_ : 1);
 }
 
 // 5.3.4.3, UpdateMinRTT.

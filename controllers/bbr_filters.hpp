@@ -1,6 +1,8 @@
 // The windowed filters of BBR's model, and which samples they are to ignore.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 
 #include "controllers/windowed_extreme.hpp"
@@ -12,6 +14,35 @@ namespace quicgym {
 class WindowedMaximum : public WindowedExtreme<double, std::greater<>> {
 public:
     WindowedMaximum() : WindowedExtreme(0.0) {}
+};
+
+// How far ACKs run ahead of the bandwidth where several packets share one: draft-06, 5.5.9,
+// UpdateACKAggregation; Linux tcp_bbr, bbr_update_ack_aggregation.
+class AckAggregation {
+public:
+    void update(Time now, std::uint64_t acked_bytes, double bandwidth, std::uint64_t window_bytes,
+                std::uint64_t round, std::uint64_t window_rounds) {
+        double expected = bandwidth * to_seconds(now - start_);
+        if (delivered_ <= expected) {
+            delivered_ = 0.0;
+            start_ = now;
+            expected = 0.0;
+        }
+        delivered_ += static_cast<double>(acked_bytes);
+        extra_acked_.update(std::min(delivered_ - expected, static_cast<double>(window_bytes)), round,
+                            window_rounds);
+    }
+    void restart(Time now) {
+        start_ = now;
+        delivered_ = 0.0;
+    }
+    void set_start(Time now) { start_ = now; }
+    double extra_acked_bytes() const { return extra_acked_.best(); }
+
+private:
+    WindowedMaximum extra_acked_;
+    Time start_ = 0;
+    double delivered_ = 0.0;
 };
 
 // The lowest round-trip time of a time window, BBR draft-00, 4.1.2.2. A sample that equals the

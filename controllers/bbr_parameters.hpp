@@ -27,6 +27,7 @@ struct BbrParameters {
     double window_cap_targets = 1.0;
     double loss_needs_queue = 1.0;    // 0 or 1
     double conservation_round = 1.0;  // 0 or 1
+    double extra_acked_gain = 1.0;
 };
 
 inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
@@ -106,6 +107,10 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "1: a recovery begins with a round of packet conservation, and lasts until a round loses nothing; "
             "0: the window grows again from the next ACK on, and the recovery is over after one round",
             "BBR draft-00 4.2.3.4; QUIC module for ns-3, docs/reports/reproduction.md"),
+        number<P, &P::extra_acked_gain>(
+            "extra_acked_gain", 0.0, 10.0, "",
+            "So many times what ACKs run ahead of the bandwidth is added to the window; 0: nothing, as in draft-00",
+            "Linux bbr_extra_acked_gain"),
     };
     return rows;
 }

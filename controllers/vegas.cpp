@@ -101,7 +101,7 @@ void Vegas::on_ack(const AckEvent& event) {
     // Packets from before the recovery period measured a queue under another window.
     if (!recovery_.covers(event.largest_acked_sent_time)) {
         if (event.round_start) end_round(event.app_limited);
-        if (event.measured_rtt > 0) round_min_rtt_ = std::min(round_min_rtt_, event.measured_rtt);
+        if (event.rtt > 0) round_min_rtt_ = std::min(round_min_rtt_, event.rtt);
         // RFC 9002 7.8: no growth while underutilised.
         if (in_slow_start() && growing_round_ && !event.app_limited) {
             window_ += static_cast<double>(event.newly_acked_bytes) * packets_per_byte_;

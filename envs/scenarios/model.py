@@ -29,7 +29,7 @@ from quicgym.envs.scenarios.fields import (
     Outside,
     check,
 )
-from quicgym.envs.scenarios.flows import Flow, Parameters, check_parameters
+from quicgym.envs.scenarios.flows import AckFrequency, Flow, Parameters, check_parameters
 from quicgym.envs.scenarios.links import Access, Hop, Link, plain_reverse, with_counted_queue
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.scenarios.traces import file_of, trace_digest
@@ -227,6 +227,7 @@ class Scenario(CheckedModel):
             self._check_times(index, flow)
             self._warn_of_idle_ecn(index, flow)
             self._warn_of_slow_access(index, flow)
+            self._warn_of_rare_acks(index, flow)
         for controller, parameters in self.controller_parameters.items():
             field = "controller_parameters"
             if controllers.is_place(controller):
@@ -373,6 +374,26 @@ class Scenario(CheckedModel):
                 f"{self.name}: {field}.rate_mbps = {access.rate_mbps:g}: is below the bottleneck's "
                 f"{slowest:g}, so packets wait before the access link, in a queue without a limit; "
                 f"give at least {slowest:g}, unless that is meant",
+                stacklevel=2,
+            )
+
+    def _warn_of_rare_acks(self, index: int, flow: Flow) -> None:
+        """Warns where a full path is acknowledged less than once per round trip."""
+        acks, rtt_ms = flow.ack_frequency, self._base_rtt_ms(flow)
+        links = list(self._described.values())[flow.direction == "backward" :: 2]
+        rate_mbps = min(
+            (links[hop].highest_rate_mbps for hop in self.hops_of(flow) if links), default=0
+        )
+        if acks == AckFrequency() or rate_mbps == 0:
+            return
+        bits = 8 * (flow.max_datagram_bytes or self.max_datagram_bytes)
+        by_count_ms = (acks.ack_eliciting_threshold + 1) * bits / rate_mbps / 1e3
+        interval_ms = min(by_count_ms, acks.max_ack_delay_ms)
+        if interval_ms > rtt_ms:
+            warnings.warn(
+                f"{self.name}: flows.{index}.ack_frequency: one ACK comes in {interval_ms:.3g} ms "
+                f"at {rate_mbps:g} Mbps, but a round trip takes {rtt_ms:.3g} ms, so senders wait; "
+                "give a smaller ack_eliciting_threshold or max_ack_delay_ms, unless that is meant",
                 stacklevel=2,
             )
 

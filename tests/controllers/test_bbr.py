@@ -477,6 +477,26 @@ def test_a_bandwidth_whose_successor_has_expired_too_gives_way_to_the_third():
     assert driver.controller.snapshot.bandwidth_estimate == RATE * (1 - 6 / 32)
 
 
+def test_the_window_has_room_for_what_acks_run_ahead_of_the_bandwidth_by():
+    """Linux bbr_ack_aggregation_cwnd, with its bound of 100 ms and its filter of ten rounds."""
+    driver = in_probe_bw(gain_cycle=[1.0], extra_acked_gain=1)
+    for _ in range(5):
+        one_round(driver)  # one ACK for all of it
+    assert driver.window == pytest.approx(3 * BDP + QUANTA, abs=1)
+    for number in range(300):  # thirty rounds of ten ACKs, a little slower than the bandwidth
+        driver.ack(
+            int(BDP / 10),
+            after=RTT // 9,
+            rate=RATE,
+            in_flight=int(BDP),
+            round_start=number % 10 == 0,
+        )
+    assert driver.window == pytest.approx(2.1 * BDP + QUANTA, abs=1)
+    driver.ack(int(BDP / 5), after=1, rate=RATE, in_flight=int(BDP))
+    driver.ack(int(BDP), after=1, rate=RATE, in_flight=int(BDP))
+    assert driver.window == pytest.approx(3 * BDP + QUANTA, abs=1)
+
+
 def test_the_target_of_the_window_stays_within_64_bits():
     driver = in_recovery(cwnd_gain=10.0)
     # Ten times the bandwidth-delay product, 2**60 bytes, are above the largest whole number.

@@ -52,3 +52,20 @@ def test_the_model_takes_the_rtt_with_the_ack_delay(controller: str) -> None:
     driver = Driver(_core.make_controller(controller))
     driver.ack(measured_rtt=120 * MILLISECOND, rtt=20 * MILLISECOND, rate=1e6, round_start=True)
     assert driver.controller.snapshot.round_trip_estimate == 120 * MILLISECOND
+
+
+@pytest.mark.parametrize("controller", ["cubic", "vegas", "bbr", "ebcc", "ibcca", "bbr3"])
+@pytest.mark.parametrize(("mbps", "rtt_ms", "packets"), [(50, 20, 20), (100, 50, 80)])
+def test_an_ack_for_many_packets_leaves_most_of_the_capacity(
+    controller: str, mbps: float, rtt_ms: float, packets: int
+) -> None:
+    """As draft-ietf-quic-ack-frequency allows: several ACKs per round trip."""
+    acks = {"ack_eliciting_threshold": packets, "max_ack_delay_ms": 25}
+    assert run(controller, mbps, rtt_ms, ack_frequency=acks).metrics["goodput_mbps"] > 0.7 * mbps
+
+
+@pytest.mark.filterwarnings("ignore:receiver. flows.0.ack_frequency")
+@pytest.mark.parametrize("controller", ["bbr", "ibcca", "bbr3"])
+def test_bbr_does_not_starve_where_acks_are_rarer_than_round_trips(controller: str) -> None:
+    acks = {"ack_eliciting_threshold": 200, "max_ack_delay_ms": 100}
+    assert run(controller, 50, 20, ack_frequency=acks).metrics["goodput_mbps"] > 5

@@ -405,6 +405,12 @@ def test_an_access_link_below_the_bottleneck_s_rate_warns(tmp_path: Path) -> Non
         load_scenario(write(tmp_path, access=slow))
 
 
+def test_acks_rarer_than_round_trips_warn(tmp_path: Path) -> None:
+    rare = {"ack_eliciting_threshold": 300, "max_ack_delay_ms": 400}
+    with pytest.warns(UserWarning, match=r"flows\.0\.ack_frequency: .* in 193 ms at 15 Mbps"):
+        load_scenario(write(tmp_path, flows=[{"ack_frequency": rare}]))
+
+
 def test_nothing_shipped_warns() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
