@@ -134,7 +134,9 @@ void Cubic::begin_epoch(Time now) {
 }
 
 void Cubic::on_loss(const LossEvent& event) {
-    congestion_event(event.now, event.largest_lost_sent_time);
+    const Undo before{window_, cwnd_prior_, slow_start_threshold_, w_max_,      k_seconds_, epoch_start_,
+                      w_est_,  epoch_c_,    epoch_alpha_,          has_maximum_};
+    if (congestion_event(event.now, event.largest_lost_sent_time)) undo_ = before;
     if (slow_start_exit_.converging())
         converge(0.0, static_cast<double>(event.lost_bytes) * segments_per_byte_);
     publish();
@@ -154,11 +156,31 @@ void Cubic::converge(double acked, double lost) {
 
 // RFC 9002 7.1: an increase of the ECN-CE count is treated as a loss.
 void Cubic::on_ecn(const EcnEvent& event) {
-    if (event.newly_marked_packets > 0) congestion_event(event.now, event.largest_acked_sent_time);
+    if (event.newly_marked_packets == 0) return;
+    if (congestion_event(event.now, event.largest_acked_sent_time)) undo_.reset();
 }
 
-void Cubic::congestion_event(Time now, Time sent_time) {
-    if (recovery_.covers(sent_time)) return;
+// RFC 9438 4.9.2. Losses of the same period that came after a mark's reduction have nothing to undo.
+void Cubic::on_spurious_loss(Time) {
+    if (!undo_) return;
+    window_ = std::max(window_, undo_->window);
+    cwnd_prior_ = undo_->cwnd_prior;
+    slow_start_threshold_ = std::max(slow_start_threshold_, undo_->slow_start_threshold);
+    w_max_ = undo_->w_max;
+    k_seconds_ = undo_->k_seconds;
+    epoch_start_ = undo_->epoch_start;
+    w_est_ = undo_->w_est;
+    epoch_c_ = undo_->epoch_c;
+    epoch_alpha_ = undo_->epoch_alpha;
+    has_maximum_ = undo_->has_maximum;
+    undo_.reset();
+    slow_start_exit_.end_convergence();
+    publish();
+}
+
+// Returns whether the window was reduced.
+bool Cubic::congestion_event(Time now, Time sent_time) {
+    if (recovery_.covers(sent_time)) return false;
     recovery_.begin(now);
     const bool first = std::isinf(slow_start_threshold_);
     // RFC 9438 4.7.
@@ -173,10 +195,12 @@ void Cubic::congestion_event(Time now, Time sent_time) {
     slow_start_threshold_ = window_;
     epoch_start_ = kNever;
     publish();
+    return true;
 }
 
 // RFC 9438 4.8 for the epoch that follows, RFC 9002 7.6.2 for the window.
 void Cubic::on_persistent_congestion(Time) {
+    undo_.reset();
     window_ = static_cast<double>(kMinimumWindowDatagrams);
     w_max_ = 0.0;
     has_maximum_ = false;
@@ -188,6 +212,7 @@ void Cubic::on_persistent_congestion(Time) {
 
 // A new epoch begins from the smaller window; the old one would lead it back within a round.
 void Cubic::scale_window(double factor, bool ends_slow_start) {
+    undo_.reset();
     const bool slow_start = in_slow_start() && !ends_slow_start;
     window_ = std::max(window_ * factor, static_cast<double>(kMinimumWindowDatagrams));
     if (!slow_start) slow_start_threshold_ = std::min(slow_start_threshold_, window_);
@@ -197,6 +222,7 @@ void Cubic::scale_window(double factor, bool ends_slow_start) {
 
 // RFC 9438 4.10: congestion avoidance that no loss began has its plateau at the window itself.
 void Cubic::take_over(std::uint64_t window_bytes, bool slow_start) {
+    undo_.reset();
     window_ = std::max(static_cast<double>(window_bytes) * segments_per_byte_,
                        static_cast<double>(kMinimumWindowDatagrams));
     if (!slow_start) {
@@ -212,6 +238,7 @@ void Cubic::take_over(std::uint64_t window_bytes, bool slow_start) {
 }
 
 void Cubic::write_window(std::uint64_t packets) {
+    undo_.reset();
     window_ = static_cast<double>(packets);
     was_written_ = true;
     publish();

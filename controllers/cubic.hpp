@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
@@ -29,6 +30,7 @@ public:
     void on_ack_held(const AckEvent& event, bool time_goes_on) override;
     void on_loss(const LossEvent& event) override;
     void on_persistent_congestion(Time now) override;
+    void on_spurious_loss(Time now) override;
     void on_ecn(const EcnEvent& event) override;
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
@@ -43,13 +45,27 @@ public:
     void write_window(std::uint64_t packets);
 
 private:
+    // What a spurious loss restores: RFC 9438 4.9.2 names all but the last three.
+    struct Undo {
+        double window;
+        double cwnd_prior;
+        double slow_start_threshold;
+        double w_max;
+        double k_seconds;
+        Time epoch_start;
+        double w_est;
+        double epoch_c;
+        double epoch_alpha;
+        bool has_maximum;
+    };
+
     bool in_slow_start() const { return window_ < slow_start_threshold_; }
     double cubic_window(double seconds) const;
     void slow_start(const AckEvent& event, double acked);
     void congestion_avoidance(const AckEvent& event, double acked);
     void begin_epoch(Time now);
     void converge(double acked, double lost);
-    void congestion_event(Time now, Time sent_time);
+    bool congestion_event(Time now, Time sent_time);
     void publish();
 
     CubicParameters parameters_;
@@ -69,6 +85,7 @@ private:
     Time last_ack_time_ = 0;
     bool was_app_limited_ = false;
     bool was_written_ = false;  // the window no longer follows from the epoch
+    std::optional<Undo> undo_;  // of the latest reduction, if a loss made it
     RecoveryPeriod recovery_;
     WindowPacing pacing_;
     SlowStartExit slow_start_exit_;

@@ -154,6 +154,11 @@ void DelayedUpdate::on_persistent_congestion(Time now) {
     start_over(now);
 }
 
+void DelayedUpdate::on_spurious_loss(Time now) {
+    controller_->on_spurious_loss(now);
+    publish();
+}
+
 void DelayedUpdate::take_over(std::uint64_t window_bytes, bool slow_start) {
     controller_->take_over(window_bytes, slow_start);
     publish();

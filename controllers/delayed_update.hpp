@@ -35,6 +35,7 @@ public:
     void on_ack(const AckEvent& event) override;
     void on_loss(const LossEvent& event) override;
     void on_persistent_congestion(Time now) override;
+    void on_spurious_loss(Time now) override;
     void on_ecn(const EcnEvent& event) override;
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;

@@ -29,7 +29,8 @@ struct FlowStatistics {
     std::uint64_t dropped_packets = 0;        // of those, what the network lost: queue drops and random loss
     std::uint64_t goodput_bytes = 0;          // stream bytes received for the first time
     std::uint64_t declared_lost_packets = 0;  // RFC 9002 6.1
-    std::uint64_t congestion_events = 0;      // ACKs that revealed loss
+    std::uint64_t spuriously_lost_packets = 0;  // of those, what arrived all the same
+    std::uint64_t congestion_events = 0;        // ACKs that revealed loss
     std::uint64_t persistent_congestion_events = 0;
     std::uint64_t probe_timeouts = 0;  // RFC 9002 6.2
     std::uint64_t blocked_events = 0;  // limits at which DATA_BLOCKED was sent
@@ -59,13 +60,13 @@ struct FlowStatistics {
     double stalled_seconds = 0.0;
 
     QUICGYM_FIELDS(FlowStatistics, start, completion, sent_packets, sent_bytes, received_packets,
-                   received_bytes, dropped_packets, goodput_bytes, declared_lost_packets, congestion_events,
-                   persistent_congestion_events, probe_timeouts, blocked_events, blocked_seconds,
-                   send_buffer_events, ecn_marks, rtt_samples, rtt_sum_seconds, rtt_p95_seconds, min_rtt,
-                   lowest_rtt, queues, queue_samples, queue_delay_sum_seconds, one_way_delay_sum_seconds,
-                   window_seconds, window_packet_seconds, max_window_packets, send_rate_bins,
-                   send_rate_variance, receive_rate_bins, receive_rate_variance, playing_seconds,
-                   stalled_seconds)
+                   received_bytes, dropped_packets, goodput_bytes, declared_lost_packets,
+                   spuriously_lost_packets, congestion_events, persistent_congestion_events, probe_timeouts,
+                   blocked_events, blocked_seconds, send_buffer_events, ecn_marks, rtt_samples,
+                   rtt_sum_seconds, rtt_p95_seconds, min_rtt, lowest_rtt, queues, queue_samples,
+                   queue_delay_sum_seconds, one_way_delay_sum_seconds, window_seconds, window_packet_seconds,
+                   max_window_packets, send_rate_bins, send_rate_variance, receive_rate_bins,
+                   receive_rate_variance, playing_seconds, stalled_seconds)
 };
 
 // The totals of a flow at a mark, and what it takes to tell them from those at an earlier one.

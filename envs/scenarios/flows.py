@@ -34,7 +34,10 @@ from quicgym.envs.scenarios.links import Access
 from quicgym.validation import problem
 from quicgym.yaml_files import closest
 
-QUIC_FIELDS = ("ack_frequency", "burst_retransmission", "stale_rate_samples", "module_habits")
+QUIC_FIELDS = (
+    "ack_frequency", "pace_initial_window", "adaptive_reordering", "burst_retransmission",
+    "stale_rate_samples", "module_habits",
+)  # fmt: skip
 """Fields of quicgym's endpoints; ns-3's TCP has none of them."""
 
 TCP_CONTROLLERS = ("newreno", "linux-reno", "cubic", "bbr", "vegas")
@@ -188,6 +191,14 @@ class Connection(CheckedModel):
     The path holds its bandwidth-delay product and its queues; the window has 64 MiB at least.
     """
     ecn: StrictBool = False
+    pace_initial_window: StrictBool = False
+    """Pace the initial window over half an RTT, too; false: it leaves at once (RFC 9002 7.7)."""
+    adaptive_reordering: StrictBool = True
+    """Once a packet has arrived that was declared lost, losses are found by time alone, and later.
+
+    As RFC 9002, section 6.1.1, allows, by the rule of RFC 8985, section 6.2; false: always a packet
+    threshold of 3 and 9/8 of the RTT.
+    """
 
     @field_validator("controller")
     @classmethod

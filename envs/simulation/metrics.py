@@ -222,6 +222,12 @@ class FlowTotals:
             return None
         return ratio(100 * self["blocked_seconds"], self.active_s)
 
+    def spurious_loss_percent(self) -> float | None:
+        """Returns the share of the packets sent; None where the transport does not tell of it."""
+        if not self.is_quic or "spuriously_lost_packets" not in self.total:
+            return None
+        return ratio(100 * self["spuriously_lost_packets"], self["sent_packets"])
+
     def completion_s(self) -> float | None:
         """Returns the time from the start to the completion, if that is in the window."""
         completion = self["completion"]
@@ -405,6 +411,9 @@ class FlowResult:
     blocked_percent: float | None = metric("blocked by flow control (%)", "%",
         "100 · time in which new data waited for the receiver's flow control alone / active time",
         lambda flow: flow.blocked_percent(), less_is_better=True, evaluated=True)
+    spurious_loss_percent: float | None = metric("spurious losses (%)", "%",
+        "100 · packets that the sender declared lost, but that arrived / packets sent",
+        lambda flow: flow.spurious_loss_percent(), less_is_better=True)
     mean_window_packets: float | None = metric("mean window (packets)", "packets",
         "∫ window dt / time / size of a full packet",
         lambda flow: ratio(flow["window_packet_seconds"], flow["window_seconds"]))

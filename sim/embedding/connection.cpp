@@ -135,7 +135,7 @@ void Connection::on_ack(Time now, Time ack_delay, std::span<const std::uint64_t>
         SentPacket& record = sent_[number];
         if (record.state == PacketState::lost) {
             record.state = PacketState::acknowledged;
-            was_reordering = spurious_losses_.on_arrival(number) || was_reordering;
+            was_reordering = spurious_losses_.on_arrival(number).completes_period || was_reordering;
         } else if (record.state == PacketState::outstanding) {
             record.state = PacketState::acknowledged;
             bytes += record.size_bytes;

@@ -29,6 +29,31 @@ public:
         return end - begin;
     }
 
+    // Removes what it has of [begin, end) and returns how much that was.
+    std::uint64_t erase(std::uint64_t begin, std::uint64_t end) {
+        auto range = std::lower_bound(ranges_.begin(), ranges_.end(), begin,
+                                      [](const Range& range, std::uint64_t v) { return range.end <= v; });
+        std::uint64_t removed = 0;
+        while (range != ranges_.end() && range->begin < end) {
+            const Range inside{std::max(begin, range->begin), std::min(end, range->end)};
+            removed += inside.end - inside.begin;
+            if (inside.begin > range->begin && inside.end < range->end) {
+                const Range rest{inside.end, range->end};
+                range->end = inside.begin;
+                ranges_.insert(std::next(range), rest);
+                return removed;
+            }
+            if (inside.begin > range->begin) {
+                range++->end = inside.begin;
+            } else if (inside.end < range->end) {
+                range++->begin = inside.end;
+            } else {
+                range = ranges_.erase(range);
+            }
+        }
+        return removed;
+    }
+
     bool contains(std::uint64_t value) const {
         const auto above =
             std::upper_bound(ranges_.begin(), ranges_.end(), value,

@@ -38,9 +38,13 @@ std::unique_ptr<Controller> controller_of(const Flow& flow) {
 Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start,
                std::uint64_t connection)
     : controller_(controller_of(flow)),
-      recovery_(flow.max_ack_delay, flow.probe_timeout, !flow.losses_by_count),
+      recovery_({.peers_max_ack_delay = flow.max_ack_delay,
+                 .probe_timeout = flow.probe_timeout,
+                 .by_time = !flow.losses_by_count,
+                 .adaptive = flow.adaptive_reordering && !flow.losses_by_count}),
       delivery_rate_(flow.stale_rate_samples),
       stream_(flow.flow_control_window_bytes),
+      paces_initial_window_(flow.pace_initial_window),
       retransmits_at_once_(flow.burst_retransmission),
       lost_chunks_(flow.burst_retransmission && flow.mtu_bytes > 0 ? std::make_unique<LostChunkPackets>()
                                                                    : nullptr),
@@ -175,7 +179,9 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
     }
     phase_ = Phase::connected;
     delivery_rate_.start(now);
-    pacer_.start(now);
+    // RFC 9002 7.7 and 7.2: a burst of the initial window, as Linux, Chromium and quic-go send it.
+    const std::uint64_t burst_bytes = initial_window_bytes(max_datagram_bytes_);
+    pacer_.start(now, paces_initial_window_ ? 0 : std::min(burst_bytes, controller_->window_bytes()));
     AckEvent event;
     event.now = now;
     event.rtt = event.measured_rtt = sample;
@@ -194,7 +200,7 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
 void Sender::on_ack(Time now, const AckFrame& ack) {
     const std::uint64_t prior_in_flight = recovery_.in_flight_bytes();
     const LossRecovery::NewlyAcked acked = recovery_.on_ack(now, ack);
-    if (recovery_.losses_were_spurious(ack)) {
+    if (recovery_.find_spurious_losses(ack)) {
         controller_->on_spurious_loss(now);
         watch_window(now);
     }

@@ -110,6 +110,7 @@ private:
     DeliveryRate delivery_rate_;
     Pacer pacer_;
     SendStream stream_;
+    bool paces_initial_window_;
     bool retransmits_at_once_;
     ValuePointer<LostChunkPackets> lost_chunks_;  // there: all that is lost goes into one datagram
     ValuePointer<EventLog> events_;               // null: nobody wants one

@@ -689,7 +689,7 @@ def test_a_18_packets_that_others_overtake_do_not_end_startup_and_lost_ones_do(a
         return direction == "data" and 400 <= index < 448 and index % 4 == 0
 
     pair = Pair(
-        make_flow(controller="bbr3", application=kind),
+        make_flow(controller="bbr3", application=kind, adaptive_reordering=False),
         lambda *sent: (25 + 8 * held(*sent)) * MILLISECOND,
         drop=lambda *sent: not arrive and held(*sent),
     ).run_until(2 * SECOND)

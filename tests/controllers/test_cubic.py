@@ -142,6 +142,33 @@ def test_application_limited_time_does_not_count():
     assert paused.window == pytest.approx(steady.window, abs=1)
 
 
+def test_a_spurious_loss_changes_nothing_in_the_end():
+    """RFC 9438 4.9.2."""
+    reordered, undisturbed = grown_to(1000), grown_to(1000)
+    for driver in (reordered, undisturbed):
+        lose(driver)
+        rounds_until(driver, driver.now + 3 * SECOND)
+    window = reordered.window
+    reordered.loss()
+    assert reordered.window < window
+    reordered.controller.on_spurious_loss(reordered.now)
+    assert reordered.window == window
+    for driver in (reordered, undisturbed):
+        driver.ack(0, after=driver.rtt + 1)
+        rounds_until(driver, driver.now + 3 * SECOND)
+    assert reordered.window == undisturbed.window
+
+
+def test_the_reduction_for_a_mark_is_not_undone():
+    driver = grown_to(1000)
+    driver.loss()
+    driver.ack(0, after=driver.rtt + 1)
+    driver.ecn()
+    window = driver.window
+    driver.controller.on_spurious_loss(driver.now)
+    assert driver.window == window
+
+
 def after_persistent_congestion(window_segments, **arguments):
     """At the end of the slow start that follows a loss and persistent congestion."""
     driver = grown_to(window_segments, **arguments)

@@ -40,9 +40,8 @@ def test_tail_loss_is_found_by_the_probe_timeout_with_two_probes():
 
 
 def test_probe_timeouts_back_off_exponentially_when_nothing_comes_back():
-    pair = Pair(transfer(60_000), drop=lambda direction, index, frames: index >= 4).run_until(
-        60 * SECOND
-    )
+    paced = transfer(60_000, pace_initial_window=True)
+    pair = Pair(paced, drop=lambda direction, index, frames: index >= 4).run_until(60 * SECOND)
     times = pair.sent_times("data")
     # RFC 9002 6.2.4: each timeout sends two datagrams at once; pacing never does.
     probes = [a for a, b in zip(times, times[1:], strict=False) if a == b]
@@ -212,7 +211,7 @@ def test_the_first_probe_leaves_when_the_smoothed_rtt_and_its_variation_say(dela
     # A packet every 10 ms over a path of so many delays; from one on nothing arrives.
     kind = application("constant_rate", rate_bits_per_second=928_800)
     pair = Late(
-        with_window(36_000, application=kind),
+        with_window(36_000, application=kind, pace_initial_window=True),
         lambda direction, index: index % delays * MILLISECOND if direction == "data" else 0,
         drop=lambda direction, index, frames: direction == "data" and index > 99,
     ).run_until(3 * SECOND)

@@ -340,7 +340,9 @@ def test_an_application_that_is_off_for_weeks_writes_no_more():
 
 
 def test_a_changed_window_counts_and_is_used_from_the_moment_of_the_change():
-    flow = make_flow(controller="external", parameters={"window_bytes": [12_000]})
+    flow = make_flow(
+        controller="external", parameters={"window_bytes": [12_000]}, pace_initial_window=True
+    )
     simulation = run(make_scenario([flow]), 1)
     before = simulation.statistics(0)
     # What stands for no time is not among the windows.

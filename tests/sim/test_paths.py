@@ -254,6 +254,7 @@ def test_a_shaper_lets_a_burst_pass_at_the_rate_of_the_link_and_delays_what_foll
     link = shaped(10**9, WIRE_BYTES * 8 * 500, 40 * WIRE_BYTES)
     link.queue_limit = 1000
     flow = {"controller": "external", "parameters": {"window_bytes": [100 * 1200]}}
+    flow["pace_initial_window"] = True
     times, totals = arrivals(link, 0.5, **flow, access_rate_bits_per_second=10**9)
     assert totals["dropped_packets"] == 0
     gaps = [later - earlier for earlier, later in pairwise(times)]

@@ -49,7 +49,9 @@ def test_a_packet_an_eighth_of_the_rtt_late_is_taken_for_lost_when_one_overtook_
     assert losses_when_one_is_late(EVERY_20_MS, late_ms, rtt_ms=200) == lost
 
 
-def jittery(max_ms: float, reordering: bool, loss: float = 0.0) -> tuple[list[int], dict[str, Any]]:
+def jittery(
+    max_ms: float, reordering: bool, loss: float = 0.0, adaptive: bool = False
+) -> tuple[list[int], dict[str, Any]]:
     """The order in which packets came, one sent every 10 ms, and what the flow's totals grew by.
 
     Without the first 3 s, in which the sender catches up with the handshake.
@@ -60,7 +62,7 @@ def jittery(max_ms: float, reordering: bool, loss: float = 0.0) -> tuple[list[in
     link.reordering = reordering
     link.loss.kind, link.loss.probability = _core.LossKind.bernoulli, loss
     kind = application("constant_rate", rate_bits_per_second=EVERY_10_MS)
-    flow = with_window(1_000_000, application=kind, stop=30 * SECOND)
+    flow = with_window(1_000_000, application=kind, stop=30 * SECOND, adaptive_reordering=adaptive)
     scenario = make_scenario([flow], link, record_deliveries=True)
     simulation = _core.NativeSimulation(scenario, 1)
     simulation.run_until(3 * SECOND)
@@ -68,9 +70,9 @@ def jittery(max_ms: float, reordering: bool, loss: float = 0.0) -> tuple[list[in
     simulation.run_until(40 * SECOND)
     rows = list(struct.iter_unpack("<QQq", simulation.deliveries()))
     totals = simulation.statistics(0)
-    counts = ("sent_packets", "received_packets", "dropped_packets", "declared_lost_packets")
+    counts = ("sent", "received", "dropped", "declared_lost", "spuriously_lost")
     return [number for _, number, _ in rows[known:]], {
-        name: totals[name] - before[name] for name in counts
+        f"{name}_packets": totals[f"{name}_packets"] - before[f"{name}_packets"] for name in counts
     }
 
 
@@ -96,11 +98,27 @@ def test_reordering_by_less_than_three_packets_looks_like_no_loss() -> None:
     assert totals["declared_lost_packets"] == totals["dropped_packets"] == 0
 
 
-def test_reordering_by_three_packets_and_more_looks_like_loss() -> None:
+def test_reordering_by_three_packets_and_more_looks_like_loss_to_a_fixed_threshold() -> None:
     numbers, totals = jittery(60, reordering=True)
     assert totals["dropped_packets"] == 0
     # A packet may still be in the ACK that tells of the third one after it.
     assert 0.3 * overtaken(numbers, 3) < totals["declared_lost_packets"] <= overtaken(numbers, 3)
+    assert totals["spuriously_lost_packets"] == totals["declared_lost_packets"]
+
+
+def test_a_sender_that_adapts_takes_hardly_any_reordering_for_loss() -> None:
+    """RFC 9002 6.1.1 by RFC 8985 6.2."""
+    numbers, totals = jittery(60, reordering=True, adaptive=True)
+    assert overtaken(numbers, by=3) > 400
+    assert totals["declared_lost_packets"] == totals["spuriously_lost_packets"] < 20
+
+
+def test_losses_among_reordered_packets_are_all_found_and_none_counts_as_spurious() -> None:
+    numbers, totals = jittery(60, reordering=True, loss=0.05, adaptive=True)
+    spurious = totals["spuriously_lost_packets"]
+    lost = totals["declared_lost_packets"] - spurious
+    assert lost == pytest.approx(totals["dropped_packets"], abs=5)
+    assert spurious < 0.1 * lost
 
 
 def test_every_packet_on_a_reordering_and_lossy_path_is_received_or_dropped() -> None:

@@ -19,8 +19,8 @@ LossRecovery::NewlyAcked LossRecovery::on_ack(Time now, const AckFrame& ack) {
     if (largest >= sent_.next()) return acked;  // of what was never sent: not from our peer
 
     std::uint64_t newest_number = 0;
-    // Everything kPacketThreshold below the largest acknowledged was resolved by earlier ACKs, so
-    // this walks over what is new and a few packets besides, however long the ranges are.
+    // Without reordering everything kPacketThreshold below the largest acknowledged was resolved by earlier
+    // ACKs, so this walks over what is new and a few packets besides, however long the ranges are.
     for (std::size_t i = 0; i < ack.range_count && ack.ranges[i].largest >= sent_.oldest(); ++i) {
         const std::uint64_t smallest = std::max(ack.ranges[i].smallest, sent_.oldest());
         for (std::uint64_t number = ack.ranges[i].largest + 1; number-- > smallest;) {
@@ -49,6 +49,22 @@ LossRecovery::NewlyAcked LossRecovery::on_ack(Time now, const AckFrame& ack) {
         if (first_rtt_time_ == kNever) first_rtt_time_ = now;
     }
     return acked;
+}
+
+bool LossRecovery::find_spurious_losses(const AckFrame& ack) {
+    const SpuriousLosses::Arrived arrived = spurious_losses_.on_ack(ack);
+    if (arrived.packets == 0) [[likely]]
+        return false;
+    spuriously_lost_packets_ += arrived.packets;
+    if (adaptive_) {
+        recoveries_left_ = kSpuriousRecoveries;
+        if (!reordering_seen_ || largest_acked_ >= next_step_number_) {
+            if (reordering_seen_) ++reordering_steps_;
+            reordering_seen_ = true;
+            next_step_number_ = sent_.next();
+        }
+    }
+    return arrived.completes_period;
 }
 
 std::uint64_t LossRecovery::on_ecn_counts(const AckFrame& ack) {
@@ -96,6 +112,7 @@ const SentPacket* LossRecovery::repair_oldest() {
 
 void LossRecovery::add_statistics(FlowStatistics& statistics) const {
     statistics.declared_lost_packets = lost_packets_;
+    statistics.spuriously_lost_packets = spuriously_lost_packets_;
     statistics.congestion_events = congestion_events_;
     statistics.persistent_congestion_events = persistent_congestion_events_;
     statistics.probe_timeouts = probe_timeouts_;

@@ -25,10 +25,17 @@ public:
         std::uint64_t packets = 0;  // not beside bytes: to sum both in one vector takes more instructions
     };
 
-    // `probe_timeout` is the time from the last packet or ACK to each of the first two probes in a row, in
-    // place of the RFC's; 0: the RFC's. `by_time` says whether losses are detected by time, too (6.1.2).
-    explicit LossRecovery(Time peers_max_ack_delay, Time probe_timeout = 0, bool by_time = true)
-        : by_time_(by_time), probe_timeout_(probe_timeout), rtt_(peers_max_ack_delay) {}
+    struct Rules {
+        Time peers_max_ack_delay;
+        Time probe_timeout;  // from the last packet or ACK to each of two probes in a row; 0: the RFC's
+        bool by_time;        // losses are detected by time, too (6.1.2)
+        bool adaptive;       // thresholds rise where packets arrive that were declared lost (6.1.1)
+    };
+    explicit LossRecovery(const Rules& rules)
+        : by_time_(rules.by_time),
+          adaptive_(rules.adaptive),
+          probe_timeout_(rules.probe_timeout),
+          rtt_(rules.peers_max_ack_delay) {}
 
     std::uint64_t next_packet_number() const { return sent_.next(); }
     // How many packet numbers the peer cannot tell from the next one yet (RFC 9000 A.2).
@@ -65,8 +72,9 @@ public:
 
     // detect_losses must follow where something is new.
     NewlyAcked on_ack(Time now, const AckFrame& ack);
-    // Whether, with this frame, all that the latest recovery period declared lost has arrived.
-    bool losses_were_spurious(const AckFrame& ack) { return spurious_losses_.on_ack(ack); }
+    // Counts the lost packets that this frame acknowledges. True where, with them, all that the latest
+    // recovery period declared lost has arrived.
+    bool find_spurious_losses(const AckFrame& ack);
     // How much more the peer's count of ECN-CE is than in any frame before.
     std::uint64_t on_ecn_counts(const AckFrame& ack);
 
@@ -89,7 +97,7 @@ public:
     bool loss_timer_armed() const { return loss_time_ != kNever; }
     // RFC 9002 6.1.1: enough was acknowledged that was sent after it.
     bool is_behind_threshold(std::uint64_t number) const {
-        return number + kPacketThreshold <= largest_acked_;
+        return !reordering_seen_ && number + kPacketThreshold <= largest_acked_;
     }
 
     // RFC 9002 6.2.4. Each probe is to be sent whatever window and pacing say.
@@ -113,6 +121,21 @@ private:
     static constexpr std::uint64_t kPacketThreshold = 3;  // RFC 9002 6.1.1
     static constexpr std::uint32_t kProbesPerTimeout = 2;
     static constexpr std::uint32_t kMostFixedProbes = 2;
+    static constexpr std::uint32_t kSpuriousRecoveries = 16;  // RFC 8985 6.2, RACK.reo_wnd_persist
+
+    // RFC 9002 6.1.2. Once a loss has been spurious, RFC 8985 6.2, RACK_update_reo_wnd: time alone decides,
+    // and waits a quarter of the lowest RTT longer for each round trip with another such loss, up to a
+    // smoothed RTT.
+    Time loss_delay() const {
+        const Time delay = rtt_.loss_delay();
+        if (!reordering_seen_) [[likely]]
+            return delay;
+        const Time window = std::min(reordering_steps_ * (rtt_.minimum() / 4), rtt_.smoothed());
+        return std::max(delay, std::max(rtt_.smoothed(), rtt_.latest()) + window);
+    }
+    void on_recovery_period() {
+        if (reordering_steps_ > 1 && --recoveries_left_ == 0) reordering_steps_ = 1;
+    }
 
     bool fixed_probe() const { return probe_timeout_ > 0 && probe_count_ < kMostFixedProbes; }
 
@@ -125,6 +148,11 @@ private:
     std::uint32_t probe_count_ = 0;  // pto_count
     std::uint32_t probes_to_send_ = 0;
     bool by_time_;
+    bool adaptive_;
+    bool reordering_seen_ = false;
+    std::uint32_t recoveries_left_ = 0;   // until the steps are forgotten
+    Time reordering_steps_ = 1;           // RACK.reo_wnd_mult
+    std::uint64_t next_step_number_ = 0;  // RACK.dsack_round: another step once this packet is acknowledged
     Time probe_timeout_;
     Time last_ack_ = 0;  // with probe_timeout_
     RttEstimator rtt_;
@@ -134,6 +162,7 @@ private:
     SpuriousLosses spurious_losses_;
 
     std::uint64_t lost_packets_ = 0;
+    std::uint64_t spuriously_lost_packets_ = 0;
     std::uint64_t lost_bytes_ = 0;
     std::uint64_t congestion_events_ = 0;
     std::uint64_t persistent_congestion_events_ = 0;
@@ -145,12 +174,11 @@ LossEvent LossRecovery::detect_losses(Time now, OnLost on_lost) {
     LossEvent event;
     loss_time_ = kNever;
     if (largest_acked_ == kNoPacket) return event;
-    const Time loss_delay = rtt_.loss_delay();
+    const Time loss_delay = this->loss_delay();
     for (std::uint64_t number = sent_.oldest(); number < largest_acked_; ++number) {
         SentPacket& packet = sent_[number];
         if (packet.state != PacketState::outstanding) continue;
-        if (number + kPacketThreshold > largest_acked_ &&
-            !(by_time_ && packet.sent_time + loss_delay <= now)) {
+        if (!is_behind_threshold(number) && !(by_time_ && packet.sent_time + loss_delay <= now)) {
             // Packets leave in order: the first that may be lost later is the next to be.
             if (by_time_) loss_time_ = packet.sent_time + loss_delay;
             break;
@@ -161,7 +189,7 @@ LossEvent LossRecovery::detect_losses(Time now, OnLost on_lost) {
         event.lost_bytes += packet.size_bytes;
         ++event.lost_packets;
         event.largest_lost_sent_time = packet.sent_time;
-        spurious_losses_.on_lost(now, number, packet.sent_time);
+        if (spurious_losses_.on_lost(now, number, packet.sent_time)) on_recovery_period();
         on_lost(number, packet);
     }
     if (event.lost_packets == 0) return event;

@@ -1,61 +1,68 @@
-// Whether losses were none: packets that arrive after they were declared lost.
+// Losses that were none: packets that arrive after they were declared lost.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "sim/base/time.hpp"
 #include "sim/quic/frames.hpp"
+#include "sim/quic/range_set.hpp"
 
 namespace quicgym::quic {
 
-// Watches the losses of one recovery period (RFC 9002 7.3.2), the latest. Numbers, not records, because
-// records are forgotten with the loss; a period with more losses than kept here does not count as reordering.
+// Remembers the numbers of lost packets, not their records, which are forgotten with the loss, and as many
+// runs of them as a receiver can report. Watches the latest recovery period (RFC 9002 7.3.2) as a whole, too.
 class SpuriousLosses {
 public:
-    void on_lost(Time now, std::uint64_t packet_number, Time sent_time) {
-        if (sent_time > period_start_) {
+    struct Arrived {
+        std::uint64_t packets = 0;      // that had been declared lost
+        bool completes_period = false;  // nothing that the latest period declared lost is missing any more
+    };
+
+    // Numbers rise. True where a recovery period begins.
+    bool on_lost(Time now, std::uint64_t packet_number, Time sent_time) {
+        lost_.insert(packet_number, packet_number + 1);
+        const bool begins = sent_time > period_start_;
+        if (begins) {
             period_start_ = now;
-            count_ = arrived_ = 0;
+            period_first_ = packet_number;
+            missing_ = 0;
         }
-        if (count_ < numbers_.size()) numbers_[count_] = packet_number;
-        ++count_;
+        ++missing_;
+        return begins;
     }
 
-    // True with the frame that acknowledges the last of them.
-    bool on_ack(const AckFrame& ack) {
-        if (arrived_ == count_ || count_ > numbers_.size()) return false;
-        while (arrived_ < count_ && acknowledges(ack, numbers_[arrived_])) ++arrived_;
-        return arrived_ == count_;
+    Arrived on_ack(const AckFrame& ack) {
+        Arrived arrived;
+        std::size_t below = lost_.ranges().size();  // so many runs may still be in a range of the frame
+        for (std::size_t i = 0; i < ack.range_count; ++i) {
+            const AckRange& range = ack.ranges[i];
+            while (below > 0 && lost_.ranges()[below - 1].begin > range.largest) --below;
+            if (below == 0) break;
+            if (lost_.ranges()[below - 1].end <= range.smallest) continue;
+            take(range.smallest, range.largest + 1, arrived);
+            below = lost_.ranges().size();
+        }
+        return arrived;
     }
-
-    // The same, told of a packet that arrives although it was declared lost. Not beside on_ack.
-    bool on_arrival(std::uint64_t packet_number) {
-        if (count_ > numbers_.size()) return false;
-        const auto begin = numbers_.begin();
-        const auto waited_for = begin + static_cast<std::ptrdiff_t>(arrived_);
-        const auto end = begin + static_cast<std::ptrdiff_t>(count_);
-        const auto found = std::find(waited_for, end, packet_number);
-        if (found == end) return false;
-        std::iter_swap(waited_for, found);
-        return ++arrived_ == count_;
+    Arrived on_arrival(std::uint64_t packet_number) {
+        Arrived arrived;
+        take(packet_number, packet_number + 1, arrived);
+        return arrived;
     }
 
 private:
-    static bool acknowledges(const AckFrame& ack, std::uint64_t packet_number) {
-        // Of a real loss: receivers soon leave out the ranges below it.
-        if (packet_number < ack.ranges[ack.range_count - 1].smallest) return false;
-        const auto end = ack.ranges.begin() + static_cast<std::ptrdiff_t>(ack.range_count);
-        const auto range = std::partition_point(
-            ack.ranges.begin(), end, [&](const AckRange& newer) { return newer.smallest > packet_number; });
-        return range != end && range->largest >= packet_number;
+    void take(std::uint64_t begin, std::uint64_t end, Arrived& arrived) {
+        const std::uint64_t of_period = lost_.erase(std::max(begin, period_first_), end);
+        arrived.packets += of_period + lost_.erase(begin, std::min(end, period_first_));
+        missing_ -= of_period;
+        arrived.completes_period = arrived.completes_period || (of_period > 0 && missing_ == 0);
     }
 
-    std::array<std::uint64_t, 64> numbers_{};
-    std::size_t count_ = 0;
-    std::size_t arrived_ = 0;  // the first so many
-    Time period_start_ = -1;   // before every packet
+    RangeSet lost_{kMaxAckRanges};
+    std::uint64_t period_first_ = 0;  // the first loss of the period
+    std::uint64_t missing_ = 0;       // of its losses
+    Time period_start_ = -1;          // before every packet
 };
 
 }  // namespace quicgym::quic
