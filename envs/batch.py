@@ -17,7 +17,7 @@ from quicgym.envs.actions import action_space
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_names
-from quicgym.envs.rewards import Reward, RewardFunction
+from quicgym.envs.rewards import REWARDS, Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.simulation.controller_choice import ControllerChoice, find_controller
 from quicgym.envs.simulation.simulation import (
@@ -85,6 +85,11 @@ class EpisodeBatch:
                     "preference={'throughput': 1, 'delay': 1}"
                 )
             settings.reward = reward.to_core()
+        elif self._reward_function is None:
+            raise ValueError(
+                f"reward = {reward!r}: give the name of a reward ({', '.join(REWARDS)}), a "
+                "quicgym.Reward, or a function from the columns of info to rewards"
+            )
         # What a state must have in common with the batch that goes on from it.
         self._made_with = {
             "environment": space.name,

@@ -132,7 +132,9 @@ def _play(
         record_events=logs_events,
         pcap_prefix=captures.pcap_prefix(cells[0][0].name) if captures else "",
     )
-    batch = EpisodeBatch(source, len(cells), threads, reward=reward or Reward(), records=True)
+    batch = EpisodeBatch(
+        source, len(cells), threads, reward=Reward() if reward is None else reward, records=True
+    )
     controller, parameters = options.get("controller"), options.get("parameters") or {}
     choices = [
         EpisodeChoice(scenario, seed, controller, parameters, preference, window.marks(marks_s))

@@ -1,11 +1,14 @@
 """Wrong arguments of environments: the error names field, value and remedy."""
 
+import re
+
 import gymnasium
 import numpy as np
 import pytest
 from helpers import environments as helper
 
 import quicgym
+from quicgym.envs.parallel import ParallelCongestionControlEnv
 
 SHORT = {"scenario": helper.scenario()}
 
@@ -23,6 +26,19 @@ SHORT = {"scenario": helper.scenario()}
 def test_a_wrong_argument_of_an_environment(arguments, words):
     with pytest.raises(ValueError, match=words):
         gymnasium.make("quicgym/Window-v1", **arguments)
+
+
+@pytest.mark.parametrize("reward", [3, None, ["power"], {"name": "power"}])
+def test_a_reward_of_a_wrong_type_is_refused_and_not_replaced_by_the_default(reward):
+    words = re.escape(f"reward = {reward!r}: give the name of a reward (fair-throughput, ")
+    makers = (
+        lambda: gymnasium.make("quicgym/Window-v1", reward=reward, **SHORT),
+        lambda: quicgym.make_vec("window", 2, reward=reward, **SHORT),
+        lambda: ParallelCongestionControlEnv("window", reward=reward, **SHORT),
+    )
+    for make in makers:
+        with pytest.raises(ValueError, match=words):
+            make()
 
 
 @pytest.mark.parametrize(
