@@ -194,9 +194,16 @@ class EpisodeBatch:
         ControllerError where a controller in Python failed: its episode is over, and the other
         episodes have moved on.
         """
+        self._move()
+        self._earn()
+
+    def _move(self) -> None:
+        """Moves the selected simulations on, and the baseline's with them, whatever is raised."""
+        moved = True
         try:
             self._batch.step()
         except Exception as error:
+            moved = self._batch.failed is not None
             if self._closed:
                 raise RuntimeError(
                     "step: the environment is closed; make another one, or begin an episode with "
@@ -204,19 +211,25 @@ class EpisodeBatch:
                 ) from None
             self._say_which(error)
             raise
-        if self._reward_function is not None:
-            self._apply_reward_function(self._reward_function)
-        if self._beside is not None:
-            self._subtract(self._beside)
+        finally:  # after Ctrl-C, too, which Python raises as soon as the C++ above returns
+            if moved and self._beside is not None:
+                self._move_beside(self._beside)
 
-    def _subtract(self, beside: EpisodeBatch) -> None:
-        """Moves the baseline's simulations on, and takes their rewards from the agents'."""
+    def _move_beside(self, beside: EpisodeBatch) -> None:
         # A baseline whose transfer was done earlier earns nothing more.
         beside.selected[:] = self.selected & ~(beside.terminations | beside.truncations)
         if beside.selected.any():
-            beside.step()
-        moved = np.repeat(beside.selected, self.agent_count)
-        self.rewards[moved] -= beside.rewards[moved]
+            beside._move()
+
+    def _earn(self) -> None:
+        """Makes the rewards of the last move: those of a function, less the baseline's."""
+        if self._reward_function is not None:
+            self._apply_reward_function(self._reward_function)
+        beside = self._beside
+        if beside is not None and beside.selected.any():
+            beside._earn()
+            moved = np.repeat(beside.selected, self.agent_count)
+            self.rewards[moved] -= beside.rewards[moved]
 
     def clone(self, simulations: Sequence[int]) -> list[EpisodeState]:
         """Returns the states of simulations, see CongestionControlEnv.clone_state."""

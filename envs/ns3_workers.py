@@ -145,6 +145,7 @@ class _Workers:
         return errors
 
     def step(self) -> None:
+        self.failed = None
         chosen = np.flatnonzero(self.selected).tolist()
         for simulation in chosen:
             over = self.terminations[simulation] or self.truncations[simulation]

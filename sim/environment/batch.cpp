@@ -30,7 +30,6 @@ Batch::Batch(SimulationFactory factory, const Settings& settings, std::size_t si
 
 template <class Task, class IndexOf>
 void Batch::run(std::size_t count, Task task, IndexOf index_of) {
-    failed_.reset();
     pool_.run(count, [&](std::size_t i) {
         try {
             task(i);
@@ -53,6 +52,7 @@ void Batch::run(std::size_t count, Task task, IndexOf index_of) {
 
 void Batch::reset(const std::vector<std::size_t>& indices, const std::vector<const Scenario*>& scenarios,
                   const std::vector<Plan>& plans) {
+    failed_.reset();
     if (scenarios.size() != indices.size() || plans.size() != indices.size()) {
         throw std::invalid_argument("reset: indices, scenarios and plans differ in length");
     }
@@ -78,6 +78,7 @@ void Batch::reset(const std::vector<std::size_t>& indices, const std::vector<con
 }
 
 void Batch::step() {
+    failed_.reset();
     check_actions();
     const auto move_on = [&](std::size_t simulation) {
         if (buffers_.selected[simulation] == 0) return;

@@ -55,7 +55,7 @@ public:
     std::vector<std::unique_ptr<Episode>> clone(const std::vector<std::size_t>& indices);
     void restore(const std::vector<std::size_t>& indices, const std::vector<const Episode*>& episodes);
 
-    // The first simulation that failed in the last reset() or step().
+    // The first simulation that failed in the last reset() or step(); none where nothing has moved.
     std::optional<std::size_t> failed() const { return failed_; }
 
     // Throws std::logic_error where there is no episode.

@@ -1,5 +1,7 @@
 """Rewards minus those of a baseline on the same path with the same seed."""
 
+import contextlib
+
 import gymnasium
 import numpy as np
 import pytest
@@ -75,6 +77,81 @@ def test_a_state_has_the_baseline_s_simulation():
     other = gymnasium.make("quicgym/Window-v1", **SHORT).unwrapped
     with pytest.raises(ValueError, match="baseline = 'bbr'"):
         other.restore_state(state)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_reward_function_that_fails_once_leaves_agent_and_baseline_in_step(error):
+    calls = []
+
+    def fails_once(info):
+        calls.append(0)
+        if len(calls) == 7:
+            raise error
+        return info["throughput_mbps"]
+
+    paired = gymnasium.make(
+        "quicgym/Window-v1", reward=fails_once, baseline="cubic", scenario=helper.scenario()
+    )
+    paired.reset(seed=1, options={"controller": "cubic"})
+    rewards = []
+    for _ in range(15):
+        with contextlib.suppress(error):
+            rewards.append(paired.step(6)[1])
+    assert rewards == [0.0] * 14
+
+
+class Steady(quicgym.Controller):
+    """Keeps its window."""
+
+    def on_start(self, max_datagram_bytes):
+        self.window_bytes = 60 * max_datagram_bytes
+
+    def on_ack(self, event):
+        pass
+
+    def on_loss(self, event):
+        pass
+
+
+class SteadyAtFirst(Steady):
+    """As Steady, but fails at the first loss of one run in four."""
+
+    fails = None
+
+    def on_ack(self, event):
+        if self.fails is None:
+            self.fails = event.random.below(4) == 0
+
+    def on_loss(self, event):
+        if self.fails:
+            raise ValueError("nothing is left")
+
+
+def test_the_rows_beside_a_failing_controller_stay_in_step_with_their_baseline():
+    rows = quicgym.make_vec(
+        "window", 8, scenario=helper.scenario(loss=0.02), baseline=Steady, num_threads=1
+    )
+    rows.reset(seed=1, options={"controller": SteadyAtFirst})
+    failures = 0
+    for _ in range(15):
+        try:
+            rewards = rows.step(np.full(8, 6))[1]
+        except quicgym.ControllerError:
+            failures += 1
+            failed = [row for row in range(8) if has_failed(rows, row)]
+            (running, *_) = set(range(8)) - set(failed)
+            rows.restore_state(rows.clone_state([running]) * len(failed), failed)
+        else:
+            assert not rewards.any()
+    assert 0 < failures < 15
+
+
+def has_failed(rows, row):
+    try:
+        rows.clone_state([row])
+    except RuntimeError:
+        return True
+    return False
 
 
 def test_a_baseline_whose_transfer_is_done_earns_nothing_more():
