@@ -29,6 +29,8 @@ from quicgym.envs.simulation.simulation import (
 from quicgym.envs.states import EpisodeState, check_arguments
 from quicgym.yaml_files import closest
 
+_TIME_S = INFO_COLUMNS.index("time_s")
+
 
 class EpisodeBatch:
     """A fixed number of episodes; arrays have a row per agent, in the order of the simulations.
@@ -169,22 +171,59 @@ class EpisodeBatch:
         )
 
     def begin_chosen(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
-        """Begins episodes that were drawn already."""
+        """Begins episodes that were drawn already.
+
+        Where a choice is not valid, nothing has changed. Where an episode cannot begin, or somebody
+        interrupts, none of the simulations has an episode; those whose last one is over say so.
+        """
+        own = self._prepare(choices)
+        instead = [replace(choice, controller=self._baseline, parameters={}) for choice in choices]
+        beside = None if self._beside is None else self._beside._prepare(instead)
+        ends = [array[list(simulations)] for array in (self.terminations, self.truncations)]
+        before = [self.episodes[simulation] for simulation in simulations]
         self._closed = False
-        for simulation, choice in zip(simulations, choices, strict=True):
-            self.episodes[simulation] = choice
         try:
-            agents = self._reset(simulations, choices)
+            self._begin(simulations, choices, own)
+            if self._beside is not None and beside is not None:
+                self._beside._begin(simulations, instead, beside)
+        except BaseException:
+            self._name(simulations, before)  # which stays where another thread is in a step
+            self._end(simulations)
+            self.terminations[list(simulations)], self.truncations[list(simulations)] = ends
+            raise
+
+    def _begin(
+        self,
+        simulations: Sequence[int],
+        choices: Sequence[EpisodeChoice],
+        prepared: Sequence[tuple[_core.Scenario, _core.EpisodePlan]],
+    ) -> None:
+        self._name(simulations, choices)
+        try:
+            self._reset(simulations, choices, prepared)
         except Exception as error:
             self._say_which(error)
             raise
-        if self._beside is not None:
-            instead = [
-                replace(choice, controller=self._baseline, parameters={}) for choice in choices
-            ]
-            self._beside.begin_chosen(simulations, instead)
+        agents = np.array([len(plan.agents) for _, plan in prepared])
         by_simulation = self.has_agent.reshape(-1, self.agent_count)
-        by_simulation[simulations] = np.arange(self.agent_count) < np.array(agents)[:, None]
+        by_simulation[simulations] = np.arange(self.agent_count) < agents[:, None]
+
+    def _prepare(
+        self, choices: Sequence[EpisodeChoice]
+    ) -> list[tuple[_core.Scenario, _core.EpisodePlan]]:
+        return [self.source.prepare(choice) for choice in choices]
+
+    def _name(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice | None]) -> None:
+        for simulation, choice in zip(simulations, choices, strict=True):
+            self.episodes[simulation] = choice
+
+    def _end(self, simulations: Sequence[int]) -> None:
+        for simulation in simulations:
+            self._batch.close(simulation)
+            self.episodes[simulation] = None
+            self.info[simulation * self.agent_count, _TIME_S] = np.nan
+        if self._beside is not None:
+            self._beside._end(simulations)
 
     def step(self) -> None:
         """Moves the selected simulations on by one decision, with `actions`.
@@ -198,12 +237,13 @@ class EpisodeBatch:
         self._earn()
 
     def _move(self) -> None:
-        """Moves the selected simulations on, and the baseline's with them, whatever is raised."""
-        moved = True
+        """Moves the selected simulations on, and the baseline's with them."""
+        beside = self._beside
+        if beside is not None:
+            self._bring(beside)  # after a step that something has ended half-way
         try:
             self._batch.step()
         except Exception as error:
-            moved = self._batch.failed is not None
             if self._closed:
                 raise RuntimeError(
                     "step: the environment is closed; make another one, or begin an episode with "
@@ -211,13 +251,17 @@ class EpisodeBatch:
                 ) from None
             self._say_which(error)
             raise
-        finally:  # after Ctrl-C, too, which Python raises as soon as the C++ above returns
-            if moved and self._beside is not None:
-                self._move_beside(self._beside)
+        if beside is not None:
+            self._bring(beside)
 
-    def _move_beside(self, beside: EpisodeBatch) -> None:
-        # A baseline whose transfer was done earlier earns nothing more.
-        beside.selected[:] = self.selected & ~(beside.terminations | beside.truncations)
+    def _bring(self, beside: EpisodeBatch) -> None:
+        """Moves the baseline's simulations that are behind the agents' to the same time.
+
+        Whatever was raised between the two moves, Ctrl-C as well, agents and baseline are compared
+        at one time. A baseline whose transfer was done earlier stays, and earns nothing more.
+        """
+        now, then = (batch.info[:: self.agent_count, _TIME_S] for batch in (self, beside))
+        beside.selected[:] = (then < now) & ~(beside.terminations | beside.truncations)
         if beside.selected.any():
             beside._move()
 
@@ -255,21 +299,33 @@ class EpisodeBatch:
         ]
 
     def restore(self, simulations: Sequence[int], states: Sequence[EpisodeState]) -> None:
-        """Puts states in the places of simulations; an error leaves all as they are.
+        """Puts states in the places of simulations.
 
-        ValueError where a state is of an environment with other arguments.
+        ValueError where a state is of an environment with other arguments, ControllerError where a
+        controller in Python cannot be copied; nothing has changed then. Where the baseline's cannot
+        be copied, or somebody interrupts, the simulations have no episode.
         """
         for state in states:
             check_arguments(self._made_with, state)
         self._closed = False
-        self._batch.restore(simulations, [state.core for state in states])
-        if self._beside is not None:
-            baselines = [state.baseline for state in states if state.baseline is not None]
-            self._beside.restore(simulations, baselines)
-        for simulation, state in zip(simulations, states, strict=True):
-            self.episodes[simulation] = state.choice
-            for array, row in zip(self._results, state.rows, strict=True):
-                array[simulation] = row
+        changed = True
+        try:
+            try:
+                self._batch.restore(simulations, [state.core for state in states])
+            except Exception:
+                changed = False
+                raise
+            if self._beside is not None:
+                baselines = [state.baseline for state in states if state.baseline is not None]
+                self._beside.restore(simulations, baselines)
+            self._name(simulations, [state.choice for state in states])
+            for simulation, state in zip(simulations, states, strict=True):
+                for array, row in zip(self._results, state.rows, strict=True):
+                    array[simulation] = row
+        except BaseException:
+            if changed:
+                self._end(simulations)
+            raise
 
     def set_actions(self, actions: np.ndarray) -> None:
         """Copies actions: one of the space for a single environment, else a row for each agent."""
@@ -336,11 +392,8 @@ class EpisodeBatch:
     def close(self) -> None:
         """Frees every simulation; on ns3, the next one may begin in this process."""
         self._closed = True
-        if self._beside is not None:
-            self._beside.close()
-        for simulation in range(len(self.episodes)):
-            self._batch.close(simulation)
-            self.episodes[simulation] = None
+        self._end(range(len(self.episodes)))
+        self.terminations[:] = self.truncations[:] = False  # so that no step begins an episode
 
     def _make_batch(self, settings: Any, simulations: int, threads: int) -> Any:
         if self.source.engine == "ns3":
@@ -349,15 +402,17 @@ class EpisodeBatch:
             settings, simulations, self.source.agent_count, threads, self.source.record_events
         )
 
-    def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> list[int]:
-        """Begins episodes; returns how many agents each has."""
-        prepared = [self.source.prepare(choice) for choice in choices]
+    def _reset(
+        self,
+        simulations: Sequence[int],
+        choices: Sequence[EpisodeChoice],
+        prepared: Sequence[tuple[_core.Scenario, _core.EpisodePlan]],
+    ) -> None:
         self._batch.reset(
             list(simulations),
             [scenario for scenario, _ in prepared],
             [plan for _, plan in prepared],
         )
-        return [len(plan.agents) for _, plan in prepared]
 
     def _apply_reward_function(self, function: RewardFunction) -> None:
         moved = np.repeat(self._moved(), self.agent_count) & self.has_agent

@@ -202,6 +202,10 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
 
         Returns:
             The observation and info.
+
+        Raises:
+            ScenarioError: An option is not valid; the last episode continues.
+            ControllerError: A controller in Python cannot begin; there is no episode then.
         """
         super().reset(seed=seed)
         self._batch.begin([0], [self.np_random], options)

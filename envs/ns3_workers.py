@@ -74,9 +74,13 @@ class Ns3WorkerBatch(EpisodeBatch):
             self._arguments, self._space, simulations, sizes, self._describe, self._restart
         )
 
-    def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> list[int]:
+    def _reset(
+        self,
+        simulations: Sequence[int],
+        choices: Sequence[EpisodeChoice],
+        prepared: Sequence[tuple[_core.Scenario, _core.EpisodePlan]],
+    ) -> None:
         self._batch.reset(simulations, choices)
-        return [len(self.source.agents_of(choice.scenario)) for choice in choices]
 
     def _moved(self) -> np.ndarray:
         moved = self.selected.copy()

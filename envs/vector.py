@@ -164,7 +164,6 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         self._seeds: list[int] = [-1] * num_envs
         self._generators: list[np.random.Generator] = []
         self._options: list[Mapping[str, Any] | None] = [None] * num_envs
-        self._done = np.zeros(num_envs, dtype=np.bool_)
         self._everywhere = np.ones(self.num_envs, dtype=np.bool_)
         self._everywhere.flags.writeable = False
 
@@ -194,9 +193,13 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         self._seed(seed)
         self.closed = False  # after `close`, too, there is something to free again
         chosen = dict(options) if options else None
+        before = self._options
         self._options = [chosen] * self.simulations
-        self._batch.begin(range(self.simulations), self._generators, chosen)
-        self._done[:] = False
+        try:
+            self._batch.begin(range(self.simulations), self._generators, chosen)
+        except BaseException:
+            self._options = before
+            raise
         if self._plots:
             self._draw_on(np.ones(self.simulations, dtype=np.bool_))
         return self._batch.observations.copy(), self._info(self._batch.columns(), self._everywhere)
@@ -216,29 +219,28 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         Raises:
             ValueError: An action that names its row; nothing has moved.
             RuntimeError: `reset` has not been called.
+            Exception: What a reward function raises. The rows have moved; where an episode is over,
+                the next step begins another one, in either mode.
         """
         batch = self._batch
         batch.set_actions(actions)
-        if self.autoreset_mode is AutoresetMode.NEXT_STEP:
-            np.logical_not(self._done, out=batch.selected)
-            if batch.selected.any():
-                batch.step()
-            begins = self._done.copy()
-            if begins.any():
-                self._begin(begins)
-            terminations, truncations = batch.terminations.copy(), batch.truncations.copy()
-            np.logical_or(terminations, truncations, out=self._done)
-            rewards = batch.rewards.copy()
-            info = self._info(batch.columns(), self._everywhere)
-        else:
+        # In SAME_STEP there are such only where something was raised in the last step.
+        begins = batch.terminations | batch.truncations
+        np.logical_not(begins, out=batch.selected)
+        if batch.selected.any():
             batch.step()
-            terminations, truncations = batch.terminations.copy(), batch.truncations.copy()
-            rewards = batch.rewards.copy()
-            begins = terminations | truncations
-            final = self._final(begins) if begins.any() else {}
-            if final:
-                self._begin(begins)
-            info = {**self._info(batch.columns(), self._everywhere), **final}
+        if begins.any():
+            self._begin(begins)
+        terminations, truncations = batch.terminations.copy(), batch.truncations.copy()
+        rewards = batch.rewards.copy()
+        final: dict[str, Any] = {}
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            ends = terminations | truncations
+            if ends.any():
+                final = self._final(ends)
+                self._begin(ends)
+                begins |= ends
+        info = {**self._info(batch.columns(), self._everywhere), **final}
         if self._plots:
             self._draw_on(begins)
         return (
@@ -320,7 +322,6 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             if self._plots:
                 drawn = state._drawn or (self._first_row(index),)
                 self._plots[index].go_on(drawn, self._title(index))
-        self._done[chosen] = (self._batch.terminations | self._batch.truncations)[chosen]
 
     def episode_seeds(self) -> tuple[int | None, ...]:
         """Returns the seed of each simulation's current episode."""
