@@ -160,6 +160,8 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         self.action_space_name = tuned.action_space_name
         self.controller = tuned.controller
         self.presets = tuned.presets
+        self.preset_action = tuned.preset_action  # type: ignore[method-assign]
+        self.interface = tuned.interface  # type: ignore[method-assign]
         if render_mode != "human":  # which raises below where it does not work
             self.metadata = {**self.metadata, "render_modes": possible_render_modes()}
         self.render_mode = render_mode

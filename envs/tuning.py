@@ -64,7 +64,8 @@ class TuningEnv(CongestionControlEnv):
 
     With `coordinates=("gamma", "beta", "gain_cycle", "alpha")` an action consists of these, in this
     order, and everything else stays at BBR's value. Any of the names above will do, and
-    `gain_cycle` for `cycle_length` and the eight gains.
+    `gain_cycle` for `cycle_length`, `entry_gain_minimum` and the eight gains. The environment's own
+    `preset_action` has the presets in these coordinates.
 
     **The safe envelope.** The window is at most the largest of: the initial window (twice that in
     the first two rounds); the headroom times the highest delivery rate of late times the lowest

@@ -150,7 +150,7 @@ ActionSpace tuning() {
                       .decode = decode_tuning,
                       .encode = encode_tuning};
     std::vector<std::string>& gain_cycle = space.groups["gain_cycle"];
-    gain_cycle = {"cycle_length"};
+    gain_cycle = {"cycle_length", "entry_gain_minimum"};
     for (std::size_t phase = 1; phase <= kTunedPhases; ++phase) {
         space.coordinates.push_back("gain_" + std::to_string(phase));
         gain_cycle.push_back(space.coordinates.back());

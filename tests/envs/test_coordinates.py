@@ -9,7 +9,8 @@ import quicgym
 from quicgym.envs.actions import action_parameters, part_of_space, preset_action
 
 FOUR = ("gamma", "beta", "gain_cycle", "alpha")
-NAMES = ("gamma", "beta", "cycle_length", *(f"gain_{i}" for i in range(1, 9)), "alpha")
+GAINS = tuple(f"gain_{i}" for i in range(1, 9))
+NAMES = ("gamma", "beta", "cycle_length", "entry_gain_minimum", *GAINS, "alpha")
 
 
 def make(coordinates=FOUR, **arguments):
@@ -54,17 +55,39 @@ def test_the_other_parameters_stay_those_of_bbr():
         assert in_force[name] == quicgym.controllers.find("bbr").complete()[name]
 
 
-@pytest.mark.parametrize("controller", ["bbr", "bbr-smooth", "ebcc"])
+@pytest.mark.parametrize(
+    "controller", ["bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc"]
+)
 def test_a_preset_in_part_gives_the_packets_of_the_whole_preset(controller):
-    part = quicgym.envs.TuningEnv.variant(None, FOUR).preset_action(controller)
-    in_part = deliveries(make(record_deliveries=True), part)
+    environment = make(record_deliveries=True)
+    assert controller in environment.presets
+    in_part = deliveries(environment, environment.preset_action(controller))
     whole = deliveries(make(None, record_deliveries=True), preset_action(controller))
     np.testing.assert_array_equal(in_part, whole)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Tuning", {}),
+        ("Tuning", {"coordinates": FOUR}),
+        ("Tuning", {"controller": "ibcca"}),
+        ("Scale", {"controller": "ibcca"}),
+        ("Switch", {}),
+    ],
+)
+def test_an_environment_s_own_presets_are_actions_that_it_takes(name, arguments):
+    environment = gymnasium.make(f"quicgym/{name}-v1", **arguments).unwrapped
+    environment.reset(seed=1)
+    assert environment.interface().action_space == environment.action_space_name
+    assert environment.interface().controller == environment.controller
+    for controller in environment.presets:
+        environment.step(environment.preset_action(controller))
+
+
 def test_a_preset_that_needs_another_coordinate_is_none_of_the_part():
-    part = quicgym.envs.TuningEnv.variant(None, FOUR)
-    assert set(part.presets) == {"bbr", "bbr-smooth", "ebcc"}
+    assert set(make(("gamma", "beta", *GAINS, "alpha")).presets) == {"bbr", "bbr-smooth", "ebcc"}
+    part = make()
     with pytest.raises(ValueError, match="outside the action space"):
         part.preset_action("bbr", cwnd_gain=3)
 
