@@ -32,6 +32,7 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.spaces import Discrete, Space
 
+from quicgym.agents.policies.policy import check_observations
 from quicgym.controllers import Controller
 from quicgym.envs.actions import action_space
 from quicgym.envs.decisions import Decisions
@@ -111,6 +112,8 @@ class FilePolicy:
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns an action for each row, or for one; PolicyError where the object fails to."""
         rows = np.array(np.atleast_2d(observations), dtype=np.float32)  # theirs to change
+        if self.has_decisions:
+            check_observations(self, rows, self._numbers)
         given = f"observations of the shape {rows.shape}"
         try:
             returned = self.act(rows)
@@ -120,6 +123,10 @@ class FilePolicy:
             raise PolicyError(f"{self.name}: {self.file.describe(error)}, given {given}") from error
         actions = self._checked(returned, len(rows), given)
         return actions if observations.ndim == 2 else actions[0]
+
+    @cached_property
+    def _numbers(self) -> int:
+        return int(self.decisions.observation_space.shape[0])
 
     @cached_property
     def fingerprint(self) -> str:

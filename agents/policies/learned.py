@@ -25,6 +25,7 @@ import numpy as np
 from quicgym import _core
 from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
+from quicgym.agents.policies.policy import check_observations
 from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.controllers import refuse_place
 from quicgym.envs.action_effect import action_effect, differs
@@ -158,8 +159,13 @@ class LearnedPolicy:
         return {name: value for name, value in vars(self).items() if name != "_in_cpp"}
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
-        """Returns an action for each row of observations, or the action for one."""
+        """Returns an action for each row of observations, or the action for one.
+
+        Raises:
+            PolicyError: The observations are of another environment.
+        """
         rows = np.ascontiguousarray(np.atleast_2d(observations), dtype=np.float32)
+        check_observations(self, rows, self._numbers)
         actions = np.asarray(self._in_cpp(rows))
         return actions if observations.ndim == 2 else actions[0]
 
@@ -188,6 +194,10 @@ class LearnedPolicy:
         """The network in PyTorch; changes of its weights before the first call count."""
         network = self.network
         return network.actor if isinstance(network, StoredNetwork) else network
+
+    @cached_property
+    def _numbers(self) -> int:
+        return int(self.decisions.observation_space.shape[0])
 
     @cached_property
     def _in_cpp(self) -> _core.PolicyNetwork:
@@ -312,7 +322,12 @@ class Sb3Policy:
     options: dict[str, Any] | None = None
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
-        """Returns the likeliest action for each row of observations, or for one."""
+        """Returns the likeliest action for each row of observations, or for one.
+
+        Raises:
+            PolicyError: The observations are of another environment.
+        """
+        check_observations(self, np.atleast_2d(observations), self.model.observation_space.shape[0])
         if self.normalization is not None:
             observations = self.normalization.normalize_obs(observations)
         actions, _ = self.model.predict(observations, deterministic=True)

@@ -13,6 +13,8 @@ from gymnasium.spaces import Space
 from gymnasium.vector.utils import batch_space
 
 from quicgym.envs.decisions import Decisions
+from quicgym.envs.registration import find_environment
+from quicgym.errors import PolicyError
 
 
 class Policy(Protocol):
@@ -43,6 +45,22 @@ class StatefulPolicy(Policy, Protocol):
 
     def reset(self) -> None:
         """Forgets all flows; the next call is the first decision of others."""
+
+
+def check_observations(policy: Policy, observations: np.ndarray, numbers: int) -> None:
+    """Checks that observations have as many numbers as a policy's.
+
+    Raises:
+        PolicyError: They are of another environment; the text says how to make the policy's.
+    """
+    if observations.shape[-1] == numbers:
+        return
+    environment = find_environment(policy.decisions.environment).id
+    raise PolicyError(
+        f"{policy.name}: an observation has {numbers} numbers, not {observations.shape[-1]}; make "
+        "the environment with the policy's arguments, as in "
+        f"gymnasium.make({environment!r}, **policy.decisions.arguments)"
+    )
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,13 @@ def test_a_zip_of_other_observations_is_refused(tmp_path):
         load(tmp_path / "mine.zip")
 
 
+def test_a_zip_in_an_environment_without_its_arguments_says_how_to_make_the_right_one(tmp_path):
+    train(make("window", history_length=4)).save(tmp_path / "mine.zip")
+    observations = make("window").reset()
+    with pytest.raises(quicgym.PolicyError, match=r"Window-v1', \*\*policy\.decisions\.arguments"):
+        load(tmp_path / "mine.zip")(observations)
+
+
 def test_the_logs_of_stable_baselines3_have_the_mean_return():
     model = train(make("window"))
     model.learn(64)

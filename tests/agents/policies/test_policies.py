@@ -54,6 +54,23 @@ def test_every_policy_gives_actions_of_the_space(name):
         assert space.contains(policy(observations[0]))
 
 
+def test_a_policy_in_an_environment_without_its_arguments_says_how_to_make_the_right_one():
+    policy = quicgym.load_policy("window")
+    for environment in (
+        gymnasium.make("quicgym/Window-v1", scenario=helper.scenario()),
+        quicgym.make_vec("window", 2, scenario=helper.scenario()),
+    ):
+        observations, _ = environment.reset(seed=1)
+        with pytest.raises(quicgym.PolicyError) as refusal:
+            policy(observations)
+    expected, given = policy.decisions.observation_space.shape[0], observations.shape[1]
+    assert f"window: an observation has {expected} numbers, not {given}" in str(refusal.value)
+    remedy = "gymnasium.make('quicgym/Window-v1', **policy.decisions.arguments)"
+    assert remedy in str(refusal.value)
+    observations, _ = eval(remedy).reset(seed=1)
+    policy(observations)
+
+
 def test_random_policies_follow_their_seed():
     environment = gymnasium.make("quicgym/Rate-v1", scenario=helper.scenario())
     space = environment.action_space

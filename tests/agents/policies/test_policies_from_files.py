@@ -57,6 +57,17 @@ def refused(choice: str) -> str:
     return str(failure.value)
 
 
+def test_observations_of_another_environment_are_refused_with_the_one_that_the_file_names(
+    write: Write,
+) -> None:
+    policy = find_policy(
+        write(WINDOW + "policy = lambda observations: np.zeros(len(observations))")
+    )
+    observations, _ = quicgym.make_vec("window", 2, scenario=SCENARIO).reset(seed=1)
+    with pytest.raises(PolicyError, match=r"Window-v1', \*\*policy\.decisions\.arguments"):
+        policy(observations)
+
+
 def test_a_function_gets_a_row_for_each_flow(write: Write) -> None:
     choice = write(
         WINDOW
