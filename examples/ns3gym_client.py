@@ -8,7 +8,7 @@ import sys
 
 from quicgym.envs.ns3gym import Ns3GymEnv
 
-SERVE = f"{sys.executable} -m quicgym.cli serve CartPole-v1 --dtype float --episodes 1"
+SERVE = f"{sys.executable} -m quicgym_start serve CartPole-v1 --dtype float --episodes 1"
 command = sys.argv[1:] or f"{SERVE} --port {{port}} --seed {{seed}}"
 
 with Ns3GymEnv(port=0, command=command) as env:
