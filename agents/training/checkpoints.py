@@ -10,6 +10,7 @@ from zipfile import ZIP_STORED, ZipFile
 import torch
 
 from quicgym.agents.training.folder import RunFolder
+from quicgym.console import say
 from quicgym.errors import RunError
 from quicgym.input_files import MOST_CHECKPOINT_BYTES, open_input
 from quicgym.output_folders import write_atomically
@@ -18,7 +19,10 @@ KEPT = 2
 
 
 def save_checkpoint(folder: RunFolder, step: int, state: Mapping[str, Any]) -> Path:
-    """Writes a checkpoint, then removes all but the newest ones; after OSError all are there."""
+    """Writes a checkpoint, then removes all but the newest ones; after OSError all are there.
+
+    This one stays, whatever is beside it: a damaged file may have a later step.
+    """
     path = folder.checkpoint(step)
 
     def save(target: Path) -> None:
@@ -28,18 +32,32 @@ def save_checkpoint(folder: RunFolder, step: int, state: Mapping[str, Any]) -> P
             raise OSError(str(error).splitlines()[0]) from error
 
     write_atomically({path: save})
-    for old in folder.checkpoints()[:-KEPT]:
+    for old in [other for other in folder.checkpoints() if other != path][: 1 - KEPT]:
         old.unlink()
     return path
 
 
 def load_newest(folder: RunFolder) -> dict[str, Any] | None:
-    """Returns the newest checkpoint that can be read; None where there is none."""
+    """Returns the newest checkpoint that can be read, and names newer ones; None: there is none.
+
+    Raises:
+        RunError: There are checkpoints, but none that can be read.
+    """
+    problems: list[str] = []
     for path in reversed(folder.checkpoints()):
         try:
-            return read_checkpoint(path)
-        except RunError:
+            state = read_checkpoint(path)
+        except RunError as error:
+            problems.append(str(error))
             continue
+        for problem in problems:
+            say(f"note: {problem}; an older one takes its place")
+        return state
+    if problems:
+        raise RunError(
+            f"{'; '.join(problems)}; restore one of these files, or begin anew in another folder "
+            "with --out"
+        )
     return None
 
 
@@ -53,6 +71,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
                     raise ValueError("a part of it is compressed")
             file.seek(0)
             state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+            if not isinstance(state, dict) or "step" not in state:
+                raise ValueError("it has no step")
     except Exception as error:  # what PyTorch makes of a damaged file is of any kind
         raise RunError(f"{path}: is no checkpoint: {error}") from error
     return state

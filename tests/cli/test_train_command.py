@@ -150,8 +150,24 @@ def test_a_torn_checkpoint_gives_way_to_the_one_before(damage, finished, quicgym
     newest = sorted((tmp_path / "run/checkpoints").glob("*.pt"))[-1]
     newest.write_bytes(damage(newest.read_bytes()))
     resumed = quicgym("train", "tiny.yaml", "--out", "run", "--resume")
+    assert f"{newest.name}: is no checkpoint" in "".join(resumed.stderr.split("\n"))
     assert "going on from step 320" in resumed.stderr
     assert weights(tmp_path / "run") == before
+
+
+def test_a_run_none_of_whose_checkpoints_can_be_read_names_them_and_stays_as_it_is(
+    finished, quicgym, tmp_path
+):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    files = sorted((tmp_path / "run/checkpoints").glob("*.pt"))
+    for path in files:
+        path.write_bytes(path.read_bytes()[:1000])
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    refused = quicgym("train", "tiny.yaml", "--out", "run", "--resume", status=2)
+    for path in files:
+        assert path.name in "".join(refused.stderr.split())
+    assert "--out" in refused.stderr
+    assert before == {path: path.read_bytes() for path in before}
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(quicgym, tmp_path):

@@ -92,3 +92,29 @@ def test_a_checkpoint_that_may_hang_or_grow_is_not_read(change, tmp_path):
     with pytest.raises(RunError, match=r"step-000000000002\.pt: is no checkpoint"):
         read_checkpoint(newest)
     assert load_newest(folder) == {"step": 1}
+
+
+def test_a_checkpoint_above_4_gib_is_read(tmp_path):
+    from quicgym.agents.training.checkpoints import load_newest, save_checkpoint
+    from quicgym.agents.training.folder import RunFolder
+
+    folder = RunFolder(tmp_path)
+    path = save_checkpoint(folder, 1, {"step": 1})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.start_dir = 2**32  # the directory lies behind a hole, which takes no disk
+        archive.comment = b"is written again"
+    assert path.stat().st_size > 2**32
+    assert load_newest(folder) == {"step": 1}
+
+
+def test_the_checkpoint_that_was_just_written_is_kept_beside_damaged_ones_of_later_steps(tmp_path):
+    from quicgym.agents.training.checkpoints import load_newest, save_checkpoint
+    from quicgym.agents.training.folder import RunFolder
+
+    folder = RunFolder(tmp_path)
+    for step in (1, 700, 800):
+        save_checkpoint(folder, step, {"step": step})
+    for damaged in folder.checkpoints():
+        damaged.write_bytes(b"")
+    save_checkpoint(folder, 2, {"step": 2})
+    assert load_newest(folder) == {"step": 2}
