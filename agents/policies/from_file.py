@@ -32,7 +32,7 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.spaces import Discrete, Space
 
-from quicgym.agents.policies.policy import check_observations
+from quicgym.agents.policies.policy import Sb3Model, check_observations
 from quicgym.controllers import Controller
 from quicgym.envs.actions import action_space
 from quicgym.envs.decisions import Decisions
@@ -222,7 +222,9 @@ def load_policy_of_file(choice: str) -> FilePolicy | None:
     if _is_module(found):
         act, tensors = _module(found, choice, known), found.state_dict
     elif _is_sb3(found):
-        (act, restart), tensors = _sb3(found, choice), found.policy.state_dict
+        _check_device(choice, "the policy", found.device)
+        act = Sb3Model(found)
+        restart, tensors = act.reset, found.policy.state_dict
     elif callable(found):
         act = found
         options = found.options if _has_protocol(found) else None
@@ -284,23 +286,6 @@ def _module(module: Any, choice: str, decisions: Decisions) -> Callable[[np.ndar
             return output.argmax(1) if output.ndim == 2 else output
 
     return act
-
-
-def _sb3(model: Any, choice: str) -> tuple[Callable[[np.ndarray], Any], Callable[[], None]]:
-    """Returns a model of Stable-Baselines3 as a function of observations, and what resets it."""
-    _check_device(choice, "the policy", model.device)
-    state: Any = None
-
-    def act(observations: np.ndarray) -> Any:
-        nonlocal state
-        actions, state = model.predict(observations, state=state, deterministic=True)
-        return actions
-
-    def reset() -> None:
-        nonlocal state
-        state = None
-
-    return act, reset
 
 
 def _check_device(choice: str, what: str, device: Any) -> None:

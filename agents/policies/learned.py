@@ -25,7 +25,7 @@ import numpy as np
 from quicgym import _core
 from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
-from quicgym.agents.policies.policy import check_observations
+from quicgym.agents.policies.policy import Sb3Model, check_observations
 from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.controllers import refuse_place
 from quicgym.envs.action_effect import action_effect, differs
@@ -313,7 +313,10 @@ def _read_description(path: Path) -> PolicyDescription:
 
 @dataclass(frozen=True, eq=False)
 class Sb3Policy:
-    """A model that Stable-Baselines3 saved, and the VecNormalize of its training."""
+    """A model of Stable-Baselines3, and the VecNormalize of its training.
+
+    The state of a recurrent model is kept for each row; `reset` forgets it, for other episodes.
+    """
 
     name: str
     decisions: Decisions
@@ -330,8 +333,15 @@ class Sb3Policy:
         check_observations(self, np.atleast_2d(observations), self.model.observation_space.shape[0])
         if self.normalization is not None:
             observations = self.normalization.normalize_obs(observations)
-        actions, _ = self.model.predict(observations, deterministic=True)
-        return np.asarray(actions)
+        return np.asarray(self._predict(observations))
+
+    def reset(self) -> None:
+        """Forgets all flows; the next call is the first decision of others."""
+        self._predict.reset()
+
+    @cached_property
+    def _predict(self) -> Sb3Model:
+        return Sb3Model(self.model)
 
 
 def _load_zip(path: Path, trusted: bool) -> Sb3Policy:

@@ -77,6 +77,28 @@ class ConstantPolicy:
         return np.tile(self.action, (*observations.shape[:-1], *[1] * self.action.ndim))
 
 
+class Sb3Model:
+    """A model of Stable-Baselines3 as a function of observations, without exploration.
+
+    It keeps the state of a recurrent model, such as one of RecurrentPPO, from call to call.
+    """
+
+    def __init__(self, model: Any) -> None:
+        """Begins without a state."""
+        self._model, self._state = model, None
+
+    def reset(self) -> None:
+        """Forgets all flows."""
+        self._state = None
+
+    def __call__(self, observations: np.ndarray) -> Any:
+        """Returns the likeliest action for each row, or for one."""
+        actions, self._state = self._model.predict(
+            observations, state=self._state, deterministic=True
+        )
+        return actions
+
+
 class RandomPolicy:
     """Uniform over the action space of a single environment."""
 

@@ -93,6 +93,24 @@ def test_the_difference_is_logged_and_is_the_one_of_an_evaluation(scenario_file)
     assert low <= logged[-1][1] <= high
 
 
+def test_a_recurrent_model_is_compared_with_the_memory_that_it_has(scenario_file):
+    from helpers.recurrent import Counts, CountsDecisions
+    from stable_baselines3 import PPO
+
+    from quicgym.agents.sb3 import PairedDifference
+
+    model = PPO(CountsDecisions, make(), n_steps=16, batch_size=16, n_epochs=1)
+    callback = PairedDifference(scenario_file, paths=2, controllers=("bbr",), verbose=0)
+    model.learn(32, callback=callback)
+    scenario = quicgym.load_scenario(scenario_file).with_one_open_flow("cubic")
+    own, bbr = (
+        np.mean([play_all(policy, [(scenario, seed)], threads=1)[0].metrics["reward"]
+                 for seed in range(2)])
+        for policy in (Counts(), find_policy("bbr"))
+    )  # fmt: skip
+    assert callback.history[-1][1].value == pytest.approx(own - bbr)
+
+
 def test_what_cannot_be_compared_is_refused(scenario_file):
     from stable_baselines3 import PPO
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from helpers import environments as helper
 
 import quicgym
+from quicgym.agents.evaluation.rollouts import play
 
 pytestmark = [pytest.mark.train, pytest.mark.filterwarnings("ignore:.*runs code")]
 
@@ -105,6 +107,22 @@ def test_a_zip_in_an_environment_without_its_arguments_says_how_to_make_the_righ
     observations = make("window").reset()
     with pytest.raises(quicgym.PolicyError, match=r"Window-v1', \*\*policy\.decisions\.arguments"):
         load(tmp_path / "mine.zip")(observations)
+
+
+def test_a_zip_of_a_recurrent_model_keeps_the_state_of_each_row_until_reset(tmp_path):
+    from helpers.recurrent import Counts, CountsDecisions
+    from stable_baselines3 import PPO
+
+    environments = make("window")
+    PPO(CountsDecisions, environments, n_steps=8, batch_size=16).save(tmp_path / "mine.zip")
+    policy = load(tmp_path / "mine.zip")
+    observations = environments.reset()
+    for _ in range(2):
+        policy.reset()
+        assert [policy(observations).tolist() for _ in range(3)] == [[1, 1], [2, 2], [3, 3]]
+    for _ in range(2):
+        played, expected = (play(it, helper.scenario()) for it in (policy, Counts()))
+        assert played.metrics["reward"] == expected.metrics["reward"]
 
 
 def test_the_logs_of_stable_baselines3_have_the_mean_return():
