@@ -32,7 +32,7 @@ from quicgym.agents.policies.learned import LearnedPolicy, Sb3Policy, load_polic
 from quicgym.agents.policies.networks import begin_with
 from quicgym.agents.policies.policy import Policy
 from quicgym.envs.decisions import Decisions
-from quicgym.envs.sb3 import Sb3VecEnv
+from quicgym.envs.sb3 import Sb3VecEnv, refuse_wrappers
 from quicgym.envs.scenarios.suites import episodes_of, load_suite, parts_of, refuse_held_out
 
 CONTROLLERS = ("bbr", "bbr3", "bbr-extended", "cubic", "ibcca")
@@ -65,7 +65,8 @@ class PairedDifference(BaseCallback):
 
     Raises:
         UserError: The suite is held out, or `controllers` is empty.
-        ValueError: When training starts: the environments are not those of `make_sb3`.
+        ValueError: When training starts: the environments are not those of `make_sb3`, or have a
+            wrapper of your own.
 
     Example:
         model.learn(500_000, callback=PairedDifference("training-50"))
@@ -94,6 +95,7 @@ class PairedDifference(BaseCallback):
         self.history: list[tuple[int, Estimate, Estimate]] = []
 
     def _on_training_start(self) -> None:
+        refuse_wrappers("PairedDifference", self.training_env)
         if self._others:  # `learn` is called again
             return
         self._others = {name: self._rewards(find_policy(name)) for name in self._controllers}

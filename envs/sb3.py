@@ -13,7 +13,14 @@ import numpy as np
 from quicgym.errors import MissingExtraError
 
 try:
-    from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+    from stable_baselines3.common.vec_env import (
+        VecCheckNan,
+        VecEnv,
+        VecEnvWrapper,
+        VecMonitor,
+        VecNormalize,
+        VecVideoRecorder,
+    )
 except ImportError as error:
     raise MissingExtraError("quicgym.envs.sb3 needs Stable-Baselines3") from error
 
@@ -43,6 +50,8 @@ PRIVILEGED = (
     "flow's throughput / throughput",
 )
 """What only the network knows, as a critic sees it: from `info`, each at most 1."""
+_KNOWN_WRAPPERS = (VecCheckNan, VecMonitor, VecNormalize, VecVideoRecorder)
+"""Wrappers without an effect on actions, and on observations none but VecNormalize's."""
 _BEFORE_MEASURED = {"jain": 1.0, "rtt_ratio": 1.0}
 """What a critic sees in the place of NaN; of all else 0."""
 
@@ -191,7 +200,8 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
         path: The file, such as "mine.zip".
 
     Raises:
-        ValueError: The model has no environments, or others than those of `make_sb3`.
+        ValueError: The model has no environments, or others than those of `make_sb3`, or they have
+            a wrapper whose effect a file cannot keep.
     """
     environments = model.get_env()
     inner = None if environments is None else environments.unwrapped
@@ -201,9 +211,34 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
             f"was trained, as in {type(model).__name__}.load({str(path)!r}, "
             "env=make_sb3('quicgym/Window-v1'))"
         )
+    refuse_wrappers("save", environments)
     setattr(model.action_space, RECORD, _record(inner.environments))
     setattr(model, NORMALIZATION, model.get_vec_normalize_env())
     model.save(path)
+
+
+def refuse_wrappers(who: str, environments: VecEnv | None) -> None:
+    """Checks that a model acts without the wrappers of its environments as with them.
+
+    Args:
+        who: The name of what would play the model without them.
+        environments: Environments with their wrappers.
+
+    Raises:
+        ValueError: A wrapper is not one of Stable-Baselines3's that can be left out.
+    """
+    normalizations = 0
+    while isinstance(environments, VecEnvWrapper):
+        kind = type(environments)
+        normalizations += kind is VecNormalize
+        if kind not in _KNOWN_WRAPPERS or normalizations > 1:
+            raise ValueError(
+                f"{who}: the environments have the wrapper {kind.__name__}"
+                f"{' twice' if normalizations > 1 else ''}, and without it the model may act "
+                "otherwise than in training; do what it does in the model or in a policy of a "
+                "Python file (file.py:object), and what only watches in a callback"
+            )
+        environments = environments.venv
 
 
 def _with_privileged(space: Space) -> Box:

@@ -398,6 +398,13 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
             f"{find_environment(decisions.environment).id} are {decisions.observation_space}; "
             "train it without wrappers that change them, and without privileged=True"
         )
+    if NORMALIZATION not in data:
+        warnings.warn(
+            f"{path}: model.save wrote it, which does not keep wrappers of environments; if there "
+            "was one of your own, the policy acts otherwise than in training. "
+            "quicgym.envs.sb3.save refuses such a model",
+            stacklevel=3,
+        )
     normalization = data.get(NORMALIZATION)
     if normalization is None and data.get("_last_original_obs") is not None:
         raise PolicyError(

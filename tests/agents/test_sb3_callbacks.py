@@ -113,6 +113,7 @@ def test_a_recurrent_model_is_compared_with_the_memory_that_it_has(scenario_file
 
 def test_what_cannot_be_compared_is_refused(scenario_file):
     from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecEnvWrapper
 
     from quicgym.agents.sb3 import PairedDifference
 
@@ -124,6 +125,16 @@ def test_what_cannot_be_compared_is_refused(scenario_file):
         PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16).learn(
             16, PairedDifference(scenario_file, paths=2)
         )
+
+    class Own(VecEnvWrapper):
+        def reset(self) -> Any:
+            return self.venv.reset()
+
+        def step_wait(self) -> Any:
+            return self.venv.step_wait()
+
+    with pytest.raises(ValueError, match="PairedDifference: the environments have the wrapper Own"):
+        ppo(Own(make())).learn(16, PairedDifference(scenario_file, paths=2))
     with pytest.raises(ValueError, match="flow = 'flow-1'"):
         ppo(make(flow="flow-1")).learn(16, PairedDifference(scenario_file, paths=2))
 

@@ -1,5 +1,7 @@
 """A model of Stable-Baselines3 comes back in the environment in which it was trained."""
 
+import warnings
+
 import numpy as np
 import pytest
 from helpers import environments as helper
@@ -107,6 +109,36 @@ def test_a_zip_in_an_environment_without_its_arguments_says_how_to_make_the_righ
     observations = make("window").reset()
     with pytest.raises(quicgym.PolicyError, match=r"Window-v1', \*\*policy\.decisions\.arguments"):
         load(tmp_path / "mine.zip")(observations)
+
+
+def test_a_wrapper_whose_effect_a_zip_cannot_keep_is_refused(tmp_path):
+    from stable_baselines3.common.vec_env import VecCheckNan, VecEnvWrapper, VecNormalize
+
+    from quicgym.envs.sb3 import save
+
+    class Halved(VecEnvWrapper):
+        def reset(self):
+            return self.venv.reset() / 2
+
+        def step_wait(self):
+            observations, *rest = self.venv.step_wait()
+            return observations / 2, *rest
+
+    for environments, name in (
+        (Halved(make("window")), "Halved"),
+        (VecNormalize(Halved(make("window"))), "Halved"),
+        (VecNormalize(VecNormalize(make("window"))), "VecNormalize twice"),
+    ):
+        with pytest.raises(ValueError, match=f"the wrapper {name}, .*file.py:object"):
+            save(train(environments), tmp_path / "mine.zip")
+    save(train(VecNormalize(VecCheckNan(make("window")))), tmp_path / "mine.zip")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*runs code")
+        load(tmp_path / "mine.zip")
+    train(Halved(make("window"))).save(tmp_path / "theirs.zip")
+    with pytest.warns(UserWarning, match=r"does not keep wrappers.*quicgym\.envs\.sb3\.save"):
+        load(tmp_path / "theirs.zip")
 
 
 def test_a_zip_of_a_recurrent_model_keeps_the_state_of_each_row_until_reset(tmp_path):
