@@ -336,6 +336,26 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         return row_info(self._batch.info[0])
 
 
+def refuse_overrides(environment: type[CongestionControlEnv], where: str) -> None:
+    """Checks that a class is what its attributes declare, which is all that C++ runs of it.
+
+    Args:
+        environment: Class of a single environment.
+        where: What does not call the class's own methods.
+
+    Raises:
+        ValueError: The class overrides a method that the episodes of `where` would go without.
+    """
+    for name in ("__init__", "reset", "step"):
+        if getattr(environment, name) is not getattr(CongestionControlEnv, name):
+            raise ValueError(
+                f"{environment.__name__} overrides {name}, which {where} does not call; state what "
+                "it does by a reward function, a scenario, an action space or observations, or "
+                "step single environments, as in "
+                f"gymnasium.vector.SyncVectorEnv([{environment.__name__}] * 8)"
+            )
+
+
 def possible_render_modes() -> list[str]:
     """Returns the render modes that work here: "human" is for where there is a display."""
     backend = os.environ.get("MPLBACKEND", "").lower()

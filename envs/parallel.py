@@ -20,10 +20,11 @@ except ImportError as error:
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.decisions import Decisions
-from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.environment import CongestionControlEnv, refuse_overrides
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.preferences import PREFERENCE_TERMS
+from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
@@ -71,6 +72,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         **decisions: Any,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
+        refuse_overrides(find_environment(environment), "the parallel environment")
         source = EpisodeSource(
             scenario,
             engine,

@@ -34,7 +34,7 @@ from gymnasium.vector.utils import batch_space
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.decisions import Decisions
-from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.environment import CongestionControlEnv, refuse_overrides
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
 from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
@@ -108,6 +108,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
     ) -> None:
         """Allocates the arrays and starts the threads; episodes begin with `reset`."""
         chosen = Decisions.of(environment, decisions)
+        refuse_overrides(find_environment(environment), "a vector environment")
         self.environment = find_environment(environment).variant(
             chosen.controller, chosen.coordinates
         )

@@ -16,8 +16,10 @@ import numpy as np
 from quicgym import _core
 from quicgym.agents.policies.policy import Policy, StatefulPolicy
 from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.environment import refuse_overrides
 from quicgym.envs.episodes import DrawnElsewhere, EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
+from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import AnyReward, Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
@@ -116,6 +118,7 @@ def _play(
     watch: Watch | None = None,
 ) -> list[Run]:
     """Runs episodes that have the same number of agents; one, where packets are logged."""
+    refuse_overrides(find_environment(policy.decisions.environment), "an evaluation")
     options = policy.options or {}
     preference = policy.decisions.evaluated_preference
     decisions = replace(

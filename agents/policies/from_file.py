@@ -36,6 +36,7 @@ from quicgym.agents.policies.policy import Sb3Model, check_observations
 from quicgym.controllers import Controller
 from quicgym.envs.actions import action_space
 from quicgym.envs.decisions import Decisions
+from quicgym.envs.environment import refuse_overrides
 from quicgym.envs.registration import find_environment
 from quicgym.errors import PolicyError
 from quicgym.python_files import PythonFile
@@ -82,6 +83,10 @@ class FilePolicy:
 
     def __post_init__(self) -> None:
         """Finds the action space, and tries the policy on observations of zeros."""
+        try:
+            refuse_overrides(find_environment(self.decisions.environment), "an evaluation")
+        except ValueError as error:
+            raise PolicyError(f"{self.name}: {error}") from None
         interface = self.decisions.interface
         object.__setattr__(self, "action_space", action_space(interface.action_space))
         space = self.decisions.observation_space

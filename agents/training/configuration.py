@@ -10,7 +10,7 @@ import copy
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, field_validator, model_validator
@@ -21,6 +21,7 @@ from quicgym.controllers import find as find_controller
 from quicgym.controllers import refuse_place
 from quicgym.envs.actions import choices
 from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions, declared
+from quicgym.envs.environment import CongestionControlEnv, refuse_overrides
 from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.engines import EngineName
@@ -31,9 +32,6 @@ from quicgym.python_files import is_python_object
 from quicgym.validation import StrictModel, validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
-
-if TYPE_CHECKING:
-    from quicgym.envs.environment import CongestionControlEnv
 
 TRAINING = CONFIGS / "training"
 
@@ -96,6 +94,7 @@ class EnvironmentConfig(StrictModel):
     @model_validator(mode="after")
     def _of_the_environment(self) -> EnvironmentConfig:
         refuse_place(self.controller, "a training configuration")
+        refuse_overrides(find_environment(self.id), "a training")
         for name in ("history_length", "observations"):
             object.__setattr__(self, name, getattr(self.decisions, name))
         return self

@@ -20,6 +20,7 @@ from quicgym.envs.actions import WINDOW_EXPONENTS, action_space
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.parallel import ParallelCongestionControlEnv
+from quicgym.envs.vector import CongestionControlVectorEnv
 
 ROOT = Path(__file__).parents[2]
 ID = "quicgym/PlainWindow-v1"
@@ -55,6 +56,48 @@ def test_every_way_to_make_an_environment_knows_one_of_your_own(own):
     still = ConstantPolicy("still", action, decisions=decisions)
     assert play(still, scenario).metrics["agent_goodput_mbps"] > 0
     assert EnvironmentConfig(id="plain_window").id == ID
+
+
+def harsh_step(self, action):
+    observation, reward, *rest = CongestionControlEnv.step(self, action)
+    return observation, reward - 100, *rest
+
+
+def own_reset(self, **arguments):
+    return CongestionControlEnv.reset(self, **{**arguments, "options": {"controller": "cubic"}})
+
+
+def own_arguments(self, *arguments, **more):
+    CongestionControlEnv.__init__(self, *arguments, **{**more, "reward": "power"})
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("step", harsh_step), ("reset", own_reset), ("__init__", own_arguments)],
+)
+def test_a_class_that_does_more_than_declare_is_refused_where_its_methods_are_not_called(
+    name, method
+):
+    fields = {"action_space_name": "window", "controller": "external", name: method}
+    fields["environment"] = f"overrides_{name.strip('_')}"
+    environment = type("Overriding", (CongestionControlEnv,), fields)
+    scenario = helper.scenario()
+    still = ConstantPolicy("still", np.array(6), decisions=Decisions(environment.environment))
+    for make in (
+        lambda: quicgym.make_vec(environment.environment, 2, scenario=scenario),
+        lambda: CongestionControlVectorEnv(environment, 2, scenario=scenario),
+        lambda: ParallelCongestionControlEnv(environment, scenario),
+        lambda: play(still, scenario),
+        lambda: EnvironmentConfig(id=environment.environment),
+    ):
+        with pytest.raises(ValueError, match=f"Overriding overrides {name}, .*SyncVectorEnv"):
+            make()
+    # The remedy.
+    side_by_side = gymnasium.vector.SyncVectorEnv([lambda: environment(scenario)] * 2)
+    single = environment(scenario)
+    single.reset(seed=1)
+    side_by_side.reset(seed=1)
+    assert side_by_side.step([6, 6])[1][0] == single.step(6)[1]
 
 
 def test_its_action_space_acts_on_its_controller(own):

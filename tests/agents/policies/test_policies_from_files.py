@@ -218,6 +218,30 @@ def test_an_environment_of_the_file_s_own(write: Write) -> None:
     assert results[0] == results[1]
 
 
+@pytest.mark.filterwarnings("ignore:.*Overriding environment")
+def test_a_policy_of_an_environment_that_no_evaluation_runs_is_refused(write: Write) -> None:
+    said = refused(
+        write("""
+        import numpy as np
+        import quicgym
+        from quicgym.envs.environment import CongestionControlEnv
+
+        class Harsh(CongestionControlEnv):
+            environment = "file_harsh"
+            action_space_name = "window"
+            controller = "external"
+
+            def step(self, action):
+                observation, reward, *rest = super().step(action)
+                return observation, reward - 100, *rest
+
+        decisions = quicgym.Decisions("file_harsh")
+        policy = lambda rows: np.full(len(rows), 6)
+        """)
+    )
+    assert "Harsh overrides step, which an evaluation does not call; state what it does by" in said
+
+
 STRICT = """
 import quicgym
 from quicgym.envs.tuning import TuningEnv
