@@ -27,7 +27,8 @@ class WayReport:
     Attributes:
         sent_packets: Packets that hosts have sent.
         sent_bytes: Bytes of the sent packets.
-        delivered_packets: Packets whose arrival at the other host is settled.
+        delivered_packets: Packets that have arrived at the other host. One that still waits in a
+            queue, or is on a link, does not count yet.
         delivered_bytes: Bytes of the delivered packets.
         dropped_packets: Packets that a queue or a policer dropped.
         lost_packets: Packets that were lost at random, on a link.

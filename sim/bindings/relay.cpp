@@ -90,7 +90,7 @@ public:
 
     EmulatedNetwork& network() { return network_; }
     nb::dict totals(DataDirection way, Time now) const {
-        return as_dict(network_.totals(way), network_.queue(way, now));
+        return as_dict(network_.totals(way, now), network_.queue(way, now));
     }
 
     static void check_time(Time time) {

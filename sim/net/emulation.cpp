@@ -93,7 +93,39 @@ const std::vector<EmulatedNetwork::Outcome>& EmulatedNetwork::advance(Time end) 
         record_queues(row);
     }
     advance_all(end);
+    while (!settled_.empty() && settled_.front().time <= end - lookahead_) {
+        count(totals_[index(settled_.front().way)], settled_.front());
+        std::pop_heap(settled_.begin(), settled_.end(), LaterSettled{});
+        settled_.pop_back();
+    }
     return outcomes_;
+}
+
+EmulatedNetwork::Totals EmulatedNetwork::totals(DataDirection way, Time now) const {
+    Totals totals = totals_[index(way)];
+    for (const Settled& settled : settled_) {
+        if (settled.way == way && settled.time <= now) count(totals, settled);
+    }
+    return totals;
+}
+
+void EmulatedNetwork::count(Totals& totals, const Settled& settled) {
+    switch (settled.fate) {
+        case Fate::delivered:
+            ++totals.delivered_packets;
+            totals.delivered_bytes += settled.wire_bytes;
+            totals.queue_delay_sum += settled.queue_delay;
+            break;
+        case Fate::dropped:
+            ++totals.dropped_packets;
+            break;
+        case Fate::lost:
+            ++totals.lost_packets;
+            break;
+        case Fate::held:
+            ++totals.held_packets;
+            break;
+    }
 }
 
 void EmulatedNetwork::record(Time interval, Time duration) {
@@ -218,7 +250,6 @@ void EmulatedNetwork::deliver(Path& path, std::uint64_t position, Time off_wire)
 void EmulatedNetwork::finish(std::uint64_t position, Time time, Fate fate) {
     const Record& record = records_[record_of(position)];
     outcomes_.push_back({record.id, time, record.path, record.way, fate, record.ecn});
-    Totals& totals = totals_[index(record.way)];
     if (record.way == DataDirection::forward && fate != Fate::held) {
         recording_.add(record.path, time, [&](PassedPackets& row) {
             if (fate == Fate::delivered) {
@@ -230,22 +261,8 @@ void EmulatedNetwork::finish(std::uint64_t position, Time time, Fate fate) {
             }
         });
     }
-    switch (fate) {
-        case Fate::delivered:
-            ++totals.delivered_packets;
-            totals.delivered_bytes += record.wire_bytes;
-            totals.queue_delay_sum += record.queue_delay;
-            break;
-        case Fate::dropped:
-            ++totals.dropped_packets;
-            break;
-        case Fate::lost:
-            ++totals.lost_packets;
-            break;
-        case Fate::held:
-            ++totals.held_packets;
-            break;
-    }
+    settled_.push_back({time, record.queue_delay, record.wire_bytes, record.way, fate});
+    std::push_heap(settled_.begin(), settled_.end(), LaterSettled{});
     free_.push_back(static_cast<std::uint32_t>(record_of(position)));
 }
 

@@ -49,7 +49,7 @@ public:
         quic::Ecn ecn;
     };
 
-    // Of one way, so far. Bytes are those on the wire.
+    // What has happened on one way up to a time. Bytes are those on the wire.
     struct Totals {
         std::uint64_t sent_packets = 0;
         std::uint64_t sent_bytes = 0;
@@ -82,7 +82,10 @@ public:
     Time next_event() const;
     // Packets whose fate is not known yet.
     std::uint64_t in_transit() const { return records_.size() - free_.size(); }
-    const Totals& totals(DataDirection way) const { return totals_[index(way)]; }
+    // Counts what has happened up to `now`: a packet that still waits or is on a wire is in `sent` alone,
+    // although a queue that is first in, first out knows its fate at once. `now` may lie before the time up
+    // to which the network has advanced, by at most lookahead().
+    Totals totals(DataDirection way, Time now) const;
     // What waits before the first hop of a way, that of the bottleneck or of the way back over it.
     QueueSample queue(DataDirection way, Time now) const;
 
@@ -128,6 +131,18 @@ private:
         quic::Ecn ecn;
     };
 
+    // A packet's fate, until the time comes at which it counts.
+    struct Settled {
+        Time time;
+        Time queue_delay;
+        std::uint32_t wire_bytes;
+        DataDirection way;
+        Fate fate;
+    };
+    struct LaterSettled {  // the earliest is the heap's largest
+        bool operator()(const Settled& a, const Settled& b) const { return a.time > b.time; }
+    };
+
     // The position of a packet grows with the order of sending; its low bits are those of its record.
     static constexpr int kRecordBits = 24;
     static std::size_t record_of(std::uint64_t position) {
@@ -147,10 +162,12 @@ private:
     void pass_on(std::size_t number, std::uint64_t position, const Transit& transit);
     void deliver(Path& path, std::uint64_t position, Time off_wire);
     void finish(std::uint64_t position, Time time, Fate fate);
+    static void count(Totals& totals, const Settled& settled);
 
     std::array<std::vector<Stage>, 2> stages_;  // by way
     std::array<std::vector<Path>, 2> paths_;
-    std::array<Totals, 2> totals_{};
+    std::array<Totals, 2> totals_{};  // without what is in settled_
+    std::vector<Settled> settled_;    // a heap
     Recording recording_;
     std::vector<Record> records_;
     std::vector<std::uint32_t> free_;

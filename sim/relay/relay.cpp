@@ -175,7 +175,7 @@ Report Relay::make_report() const {
     report.elapsed = worker_.has_ended() ? stopped_at_ : start_ == 0 ? 0 : now();
     for (const DataDirection way : {DataDirection::forward, DataDirection::backward}) {
         const std::size_t index = way == DataDirection::forward ? 0 : 1;
-        report.totals[index] = network_.totals(way);
+        report.totals[index] = network_.totals(way, report.elapsed);
         report.queues[index] = network_.queue(way, report.elapsed);
     }
     report.lateness_packets = lateness_.count();

@@ -274,3 +274,37 @@ def test_replayed_times_give_the_same_arrivals_and_drops(name: str) -> None:
     for number, (fate, time) in loop.fates.items():
         assert fates[number] == fate.value
         assert arrivals[number] == (time if fate == _core.Fate.delivered else NEVER)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_packet_that_still_waits_is_not_counted_as_delivered_or_lost(name: str) -> None:
+    loop = Loop(SCENARIOS[name](), 3)
+    for until in (100 * MILLISECOND, 300 * MILLISECOND, SECOND):
+        loop.run_until(until)
+        for way in (FORWARD, BACKWARD):
+            counted = loop.network.totals(way, until)
+            happened = {fate: 0 for fate in ("delivered", "dropped", "lost", "held")}
+            delivered_bytes = 0
+            for number, (fate, time) in loop.fates.items():
+                _, size, _, backward, _ = loop.sent[number]
+                if time <= until and backward == (way == BACKWARD):
+                    happened[fate.name] += 1
+                    delivered_bytes += size if fate == _core.Fate.delivered else 0
+            assert {fate: counted[f"{fate}_packets"] for fate in happened} == happened
+            assert counted["delivered_bytes"] == delivered_bytes
+
+
+@pytest.mark.parametrize("discipline", ["drop-tail", "fifo"])
+def test_a_link_delivers_no_more_than_its_rate_while_packets_wait(discipline: str) -> None:
+    rate, size, packets = 2_000_000, 1430, 100
+    link = make_link(rate, queue_limit=packets)
+    link.queue_discipline = discipline
+    network = _core.EmulatedNetwork(one_flow(link), 0)
+    for number in range(packets):
+        network.send(number, 0, 0, FORWARD, size)
+    for now in range(0, SECOND, 20 * MILLISECOND):
+        network.advance(now)
+        totals = network.totals(FORWARD, now)
+        assert totals["delivered_bytes"] * 8 <= rate * now / SECOND
+    network.advance(NEVER)
+    assert network.totals(FORWARD, SECOND)["delivered_packets"] == packets
