@@ -49,6 +49,7 @@ def run_baselines(
     engine: str | None = None,
     seeds: int = 5,
     window: Window = WHOLE,
+    variations: bool = False,
     workers: int = 1,
     format: Format = "table",
     resume: bool = False,
@@ -76,13 +77,18 @@ def run_baselines(
     if engine is None and not scenarios:
         jobs += _cross_check(paper, chosen, seeds, window)
     jobs = with_packet_logs(jobs, qlog, pcap)
-    if known == "native" and (format == "table" or not scenarios):
-        jobs += _varied(paper, loaded, chosen, seeds, window)
+    varied = _varied(paper, loaded, chosen, known, seeds, window) if variations else {}
+    jobs += [job for of_variation in varied.values() for job in of_variation]
+    variation_of = {job.key: name for name, of_name in varied.items() for job in of_name}
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume)
         if report_outcome(outcome, jobs, directory, command, resumed=resume):
             return 130
-        runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+        runs = [
+            {**outcome.finished[job.key], "variation": variation_of.get(job.key)}
+            for job in jobs
+            if job.key in outcome.finished
+        ]
         if runs:
             _write(directory, runs, seeds, command)
             measured = Measurements(jobs, outcome.finished)
@@ -93,7 +99,7 @@ def run_baselines(
             elif format == "csv":
                 print(pd.DataFrame(_flow_rows(runs)).to_csv(index=False), end="")
             else:
-                _print_papers_tables(measured, paper, known, seeds)
+                _print_papers_tables(measured, paper, known, seeds, variations=variations)
                 if verbose or scenarios:
                     _print_measurements([run for run in runs if run["scenario"] in own], paper)
                 else:
@@ -109,7 +115,7 @@ def _flow_rows(runs: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yields a row for each flow and each entry of short flows, with the run's own metrics."""
     of_runs = [entry.name for entry in OF_RUNS]
     for run in runs:
-        about = {name: run[name] for name in ("scenario", "engine", "seed")}
+        about = {name: run[name] for name in ("scenario", "variation", "engine", "seed")}
         about["controllers"] = run["controller"]
         shared = {name: run[name] for name in of_runs if name in run}
         for flow in (*run["flows"], *run.get("short_flows", ())):
@@ -135,18 +141,37 @@ def _check_controllers_are_used(scenarios: Sequence[Scenario]) -> None:
 
 
 def _varied(
-    paper: Paper, scenarios: Sequence[Scenario], chosen: Sequence[str], seeds: int, window: Window
-) -> list[RunJob]:
-    """The paper's scenarios among these, as each compared variation has them."""
+    paper: Paper,
+    scenarios: Sequence[Scenario],
+    chosen: Sequence[str],
+    engine: EngineName,
+    seeds: int,
+    window: Window,
+) -> dict[str, list[RunJob]]:
+    """Returns runs of the paper's scenarios among these as its compared variations have them.
+
+    They are by the variation's name in the tables, and by the number of an alternative after it.
+    """
     printed = set(scenarios_of(paper))
-    jobs = []
+    found = [scenario for scenario in scenarios if scenario.name in printed]
+    if not found or engine != "native":
+        raise ScenarioError(
+            f"--variations: they are of the {paper.name} paper's scenarios on the native engine; "
+            + ("leave out --engine" if found else f"name one, such as {min(printed)}")
+            + ", or leave out --variations"
+        )
+    jobs: dict[str, list[RunJob]] = {}
     for variation in paper.compared:
-        for scenario in scenarios:
-            for controller in chosen if scenario.name in printed else ():
-                varied = comparable(scenario, variation, controller)
-                jobs += make_jobs([varied], [controller], "native", seeds, window=window)
+        assert variation.source is not None
+        for scenario in found:
+            for controller in chosen:
+                varied = [(variation.source, comparable(scenario, variation, controller), seeds)]
                 others = alternatives(scenario, variation, controller)
-                jobs += make_jobs(others, [controller], "native", 1, window=window)
+                varied += [(f"{variation.source}-{n}", other, 1) for n, other in enumerate(others)]
+                for name, other, count in varied:
+                    jobs.setdefault(name, []).extend(
+                        make_jobs([other], [controller], engine, count, window=window)
+                    )
     return jobs
 
 
@@ -199,7 +224,7 @@ def _draw(
 
 
 def _print_papers_tables(
-    measured: Measurements, paper: Paper, engine: EngineName, seeds: int
+    measured: Measurements, paper: Paper, engine: EngineName, seeds: int, *, variations: bool
 ) -> None:
     console = wide_console()
     shown_seeds = f"mean±standard deviation over {seeds} seeds" if seeds > 1 else "seed 0"
@@ -211,7 +236,9 @@ def _print_papers_tables(
             checked = engine == "native" and row.scenario == cross_check
             return [engine, "ns3"] if checked else [engine]
 
-        shown = tables.paper_table(printed, paper, measured, engines, variations=paper.compared)
+        shown = tables.paper_table(
+            printed, paper, measured, engines, variations=paper.compared if variations else ()
+        )
         if shown is not None:
             papers_tables.append((printed, shown))
     if not papers_tables:

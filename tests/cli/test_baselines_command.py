@@ -41,7 +41,9 @@ def own_scenario(folder: Path, **changes: Any) -> Path:
 def test_tables_have_lines_of_ours_of_the_module_that_the_paper_used_and_of_the_paper(
     quicgym: Command,
 ) -> None:
-    done = quicgym("baselines", "--controller", "newreno", "--seeds", "1", "--engine", "native")
+    done = quicgym(
+        "baselines", "--controller", "newreno", "--seeds", "1", "--engine", "native", "--variations"
+    )
     table = done.stdout[done.stdout.index("Table 5:") : done.stdout.index("Table 6:")]
     lines = [
         line.split()
@@ -60,6 +62,37 @@ def test_tables_have_lines_of_ours_of_the_module_that_the_paper_used_and_of_the_
     assert "every metric of every scenario: --verbose, or results.json" in done.stderr
 
 
+def test_variations_run_only_when_asked_for_and_results_mark_them(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    common = ("baselines", "--scenario", "ebcc-delay-10", "--controller", "bbr", "--seeds", "1")
+    plain = quicgym(*common, "--out", "plain")
+    asked = quicgym(*common, "--variations", "--out", "asked")
+    assert "module" not in plain.stdout and " module " in asked.stdout
+    ours, both = (pd.read_parquet(tmp_path / out / "results.parquet") for out in ("plain", "asked"))
+    assert list(ours["scenario"]) == ["ebcc-delay-10"]
+    unmarked = both[both["variation"].isna()]
+    assert list(unmarked["receive_rate_mbps"]) == list(ours["receive_rate_mbps"])
+    marked = both[both["variation"].notna()]
+    assert "module" in set(marked["variation"])
+    assert set(marked["scenario"]) == {f"ebcc-delay-10--{name}" for name in marked["variation"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        ("--scenario copa-single", "name one, such as ebcc-"),
+        pytest.param(
+            "--scenario ebcc-single --engine ns3", "leave out --engine", marks=pytest.mark.ns3
+        ),
+    ],
+)
+def test_variations_where_there_are_none_are_an_error(
+    quicgym: Command, arguments: str, remedy: str
+) -> None:
+    says(quicgym("baselines", "--variations", *arguments.split(), status=2), "--variations", remedy)
+
+
 def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: Path) -> None:
     done = quicgym("baselines", *SHORT, "--controller", "bbr", "--format", "json", "--out", "here")
     document = json.loads(done.stdout)
@@ -74,7 +107,7 @@ def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: 
         ("ebcc-single", "bbr", "native", 1),
     ]
     for run in runs:
-        keys = {"scenario", "controller", "engine", "seed", *NAMES, "flows"}
+        keys = {"scenario", "variation", "controller", "engine", "seed", *NAMES, "flows"}
         assert set(run) == keys
         for flow in run["flows"]:
             assert set(flow) == {"name", "controller", *(entry.name for entry in OF_FLOWS)}
@@ -133,8 +166,8 @@ def test_csv_has_a_row_for_each_flow_with_its_own_controller(
     common = ("baselines", "--scenario", path, "--controller", "bbr3", "--seeds", "2")
     done = quicgym(*common, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert list(rows[0])[: len(NAMES) + 6] == [
-        "scenario", "engine", "seed", "controllers", "name", "controller", *NAMES
+    assert list(rows[0])[: len(NAMES) + 7] == [
+        "scenario", "variation", "engine", "seed", "controllers", "name", "controller", *NAMES
     ]  # fmt: skip
     assert len(rows) == 2 * 16 and {row["controllers"] for row in rows} == {"bbr3, cubic, newreno"}
     assert [row["controller"] for row in rows[:16]] == ["bbr3", *["cubic"] * 14, "newreno"]

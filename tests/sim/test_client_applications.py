@@ -257,7 +257,7 @@ def test_only_runs_with_traffic_have_its_metrics(capsys, tmp_path):
         return capsys.readouterr().out
 
     first, second = json.loads(printed("json"))["runs"]
-    keys = {"scenario", "controller", "engine", "seed", "flows"}
+    keys = {"scenario", "variation", "controller", "engine", "seed", "flows"}
     assert set(first) == {*keys, *names}
     absent = {entry.name for entry in OF_TRAFFIC if entry.traffic in (PAGES, MEDIA)}
     assert set(second) == {*first, *TRAFFIC_METRICS, "short_flows"} - absent

@@ -14,6 +14,7 @@ from quicgym.plot_style import FigureFormat
 EXAMPLES = (
     "quicgym baselines",
     "quicgym baselines --scenario ebcc-single --controller bbr ebcc:gamma=3 mine.py:Aimd",
+    "quicgym baselines --scenario ebcc-single --variations",
     "quicgym baselines --scenario my-network.yaml --seeds 20 --out results/mine",
     "quicgym baselines --engine ns3 --format json > results.json",
     "quicgym baselines --scenario ebcc-single --qlog results/qlog --log-every 10",
@@ -31,6 +32,14 @@ def baselines(
         ),
     ] = None,
     seeds: options.Seeds = 5,
+    variations: Annotated[
+        bool,
+        typer.Option(
+            "--variations",
+            help="Also run the eBCC paper's scenarios as the QUIC module for ns-3 behaves, which "
+            "the paper used. Results mark these runs in the column variation.",
+        ),
+    ] = False,
     from_s: options.From = None,
     until_s: options.Until = None,
     jobs: options.Jobs = None,
@@ -53,12 +62,12 @@ def baselines(
 ) -> None:
     """Run the papers' experiments; print their tables with our values beside the printed ones.
 
-    Without --scenario these are the eBCC paper's, with a line for the same networks as the QUIC
-    module for ns-3 behaves, which the paper used (docs/reports/reproduction.md). Each runs with
-    NewReno, CUBIC, BBR and eBCC unless --controller says otherwise. A line under each table says
-    how many rows have the printed order, which cell is farthest from the print, and what became of
-    the paper's claims. Results (runs.jsonl, results.json, results.parquet), the time series of
-    seed 0 and the figures go to DIR; results of an earlier run are moved to DIR/previous-<time>.
+    Without --scenario these are the eBCC paper's. Each runs with NewReno, CUBIC, BBR and eBCC
+    unless --controller says otherwise. A line under each table says how many rows have the printed
+    order, which cell is farthest from the print, and what became of the paper's claims. Results
+    (runs.jsonl, results.json, results.parquet), the time series of seed 0 and the figures go to
+    DIR; results of an earlier run are moved to DIR/previous-<time>. With --variations each table
+    has a line for the QUIC module that the paper used (docs/reports/reproduction.md).
     """
     from quicgym.benchmarks.baselines import run_baselines
     from quicgym.envs.simulation.packet_logs import PacketLogs
@@ -69,6 +78,7 @@ def baselines(
         controllers=controller or (),
         engine=engine,
         seeds=seeds,
+        variations=variations,
         window=Window(from_s, until_s),
         workers=jobs or os.cpu_count() or 1,
         format=format.value,
