@@ -16,8 +16,7 @@ from quicgym import __version__, _core, controllers
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy, policy_file, policy_kind, split_alias
 from quicgym.agents.policies.from_file import FilePolicy
-from quicgym.agents.policies.policy import Policy, RandomPolicy
-from quicgym.envs.actions import action_space
+from quicgym.agents.policies.policy import Policy
 from quicgym.envs.rewards import AnyReward, FileReward, Reward
 from quicgym.envs.scenarios.engines import ENGINES
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -72,17 +71,12 @@ class PolicyChoice:
         """The policy as results show it: its alias, where it has one."""
         return split_alias(self.name)[0]
 
-    def load(self, seed: int) -> Policy:
+    def load(self) -> Policy:
         """Returns the policy, loaded once per process.
-
-        Args:
-            seed: Seed of the run, for a policy that draws.
 
         Raises:
             ScenarioError: The policy's files are not those that the choice was made for.
         """
-        if policy_kind(self.name) == "random":  # its draws must not depend on what ran before
-            return RandomPolicy(action_space("tuning"), seed)
         policy, fingerprint = _load(self.name, self.trust_zip)
         if fingerprint != self.fingerprint:
             hint = ""
@@ -248,7 +242,7 @@ class RunJob:
         logs = self.packet_logs and self.packet_logs.inside(self._run_name)
         if isinstance(steering, PolicyChoice):
             return play(
-                steering.load(self.seed),
+                steering.load(),
                 self.scenario,
                 self.engine,
                 self.seed,
@@ -441,7 +435,7 @@ def make_jobs(
     steering = {choice: PolicyChoice.of(choice, trust_zip=trust_zip) for choice in policies}
     for choice, policy in steering.items():
         needs_preference = (reward or Reward()).name == "preference"
-        if needs_preference and policy.load(0).decisions.preference is None:
+        if needs_preference and policy.load().decisions.preference is None:
             raise ScenarioError(
                 f"reward preference: {choice} has no preference to weigh by; give another reward, "
                 "or policies of environments with one alone"

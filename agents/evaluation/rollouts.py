@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from quicgym import _core
-from quicgym.agents.policies.policy import Policy, StatefulPolicy
+from quicgym.agents.policies.policy import Policy, StatefulPolicy, call_reset
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.environment import refuse_overrides
 from quicgym.envs.episodes import DrawnElsewhere, EpisodeChoice, EpisodeSource
@@ -150,7 +150,7 @@ def _play(
         begins = batch.columns()["time_s"][:: batch.agent_count]
         batch.selected[:] = True
         if isinstance(policy, StatefulPolicy):
-            policy.reset()
+            call_reset(policy.reset, cells[0][1])
         if watch is not None:
             watch.begins(batch, cells)
         while batch.selected.any():

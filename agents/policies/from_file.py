@@ -12,7 +12,8 @@ The object may be
 
 A row is an agent's flow. An object may keep a state for each row if it has a method `reset()`. The
 method is called before the first decision; from then on row i is the same flow until the next call.
-The states of recurrent models of Stable-Baselines3 are kept in the same way.
+The states of recurrent models of Stable-Baselines3 are kept in the same way. An object that draws
+random numbers starts its draws again in `reset(seed)`, which gets the seed of the episode.
 
 An attribute `decisions` of the object, or of the file, says in which
 environment the policy acts; without it the default of `Decisions` holds.
@@ -32,7 +33,7 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.spaces import Discrete, Space
 
-from quicgym.agents.policies.policy import Sb3Model, check_observations
+from quicgym.agents.policies.policy import Sb3Model, call_reset, check_observations
 from quicgym.controllers import Controller
 from quicgym.envs.actions import action_space
 from quicgym.envs.decisions import Decisions
@@ -105,12 +106,12 @@ class FilePolicy:
                 f"{self.decisions.history_length}, {source}"
             ) from error.__cause__
 
-    def reset(self) -> None:
+    def reset(self, seed: int = 0) -> None:
         """Forgets all flows; PolicyError where the object's `reset` fails."""
         if self.restart is None:
             return
         try:
-            self.restart()
+            call_reset(self.restart, seed)
         except (Exception, SystemExit) as error:
             raise PolicyError(f"{self.name}: reset: {self.file.describe(error)}") from error
 
@@ -241,8 +242,8 @@ def load_policy_of_file(choice: str) -> FilePolicy | None:
         )
     if restart is not None and not callable(restart):
         raise PolicyError(
-            f"{choice}: `reset` is {_short(restart)}; give a method without arguments, or leave it "
-            "out"
+            f"{choice}: `reset` is {_short(restart)}; give a method without arguments, or with the "
+            "argument seed, or leave it out"
         )
     return FilePolicy(choice, known, options, act, file, tensors, decisions is not None, restart)
 

@@ -5,6 +5,8 @@ A policy is called with observations, of one row or of many, and returns as many
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -38,9 +40,11 @@ class Policy(Protocol):
 
 @runtime_checkable
 class StatefulPolicy(Policy, Protocol):
-    """A policy that keeps a state for each row.
+    """A policy that keeps a state for each row, or that draws random numbers.
 
-    After `reset` row i is the same flow in every call until the next `reset`.
+    After `reset` row i is the same flow in every call until the next `reset`. A policy that draws
+    random numbers takes the argument `seed`, and starts its draws again with it; otherwise its
+    episodes depend on those that its process has played before.
     """
 
     def reset(self) -> None:
@@ -61,6 +65,15 @@ def check_observations(policy: Policy, observations: np.ndarray, numbers: int) -
         "the environment with the policy's arguments, as in "
         f"gymnasium.make({environment!r}, **policy.decisions.arguments)"
     )
+
+
+def call_reset(reset: Callable[..., Any], seed: int) -> None:
+    """Calls a policy's `reset`, with the seed of the episode where it takes one."""
+    try:
+        takes_seed = "seed" in inspect.signature(reset).parameters
+    except ValueError:  # a function of C without a signature
+        takes_seed = False
+    reset(**({"seed": seed} if takes_seed else {}))
 
 
 @dataclass(frozen=True)
@@ -110,15 +123,24 @@ class RandomPolicy:
     ) -> None:
         """Starts the stream of draws."""
         self.decisions = decisions or Decisions()
-        self._spaces: dict[int, Space] = {}
         self._action_space = action_space
         self._seed = seed
+        self.reset()
+
+    def reset(self, seed: int = 0) -> None:
+        """Starts the stream of draws again.
+
+        Args:
+            seed: Seed of the episode, which is added to the policy's own.
+        """
+        self._drawn_from = self._seed + seed
+        self._spaces: dict[int, Space] = {}
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Draws an action for each row; each number of rows has a stream of its own."""
         rows = 0 if observations.ndim == 1 else len(observations)
         if rows not in self._spaces:
             space = batch_space(self._action_space, rows) if rows else self._action_space
-            space.seed(self._seed)
+            space.seed(self._drawn_from)
             self._spaces[rows] = space
         return np.asarray(self._spaces[rows].sample())

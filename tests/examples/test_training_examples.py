@@ -84,3 +84,12 @@ def test_policies_that_look_at_nothing_are_evaluated_by_name(name: str) -> None:
     assert policy.decisions.environment == "window"
     ((scenario, seed),) = episodes_of(load_suite("ebcc-single"), 1)
     assert play(policy, scenario, seed=seed).metrics["reward"] < 1
+
+
+def test_random_choices_do_not_depend_on_the_episodes_before_so_nor_on_the_jobs() -> None:
+    policy = find_policy(f"{EXAMPLES / 'window_policies.py'}:random")
+    ((scenario, _),) = episodes_of(load_suite("ebcc-single"), 1)
+    first, second, again = (
+        play(policy, scenario, seed=seed).metrics["reward"] for seed in (0, 1, 0)
+    )
+    assert first == again != second

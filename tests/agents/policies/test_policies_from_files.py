@@ -510,6 +510,20 @@ def test_an_object_with_reset_keeps_a_state_for_each_flow(write: Write) -> None:
     assert [state.tolist() for state in states] == [[10, 10, 10]] * 2
 
 
+def test_an_object_that_draws_gets_the_seed_of_each_episode(write: Write) -> None:
+    drawing = """
+        class Drawing:
+            def reset(self, seed):
+                self.draws = np.random.default_rng(seed)
+            def __call__(self, observations):
+                return self.draws.integers(13, size=len(observations))
+        policy = Drawing()
+        """
+    policy = find_policy(write(WINDOW + textwrap.dedent(drawing)))
+    rewards = [play(policy, SCENARIO, seed=seed).metrics["reward"] for seed in (1, 2, 1)]
+    assert rewards[0] == rewards[2] != rewards[1]
+
+
 def test_a_reset_that_fails_is_named_with_its_line(write: Write) -> None:
     said = refused(write(COUNTER.replace("self.seen.append(None)", "self.seen.append(1 / 0)")))
     assert "reset: " in said and "ZeroDivisionError" in said and "agent.py:" in said
