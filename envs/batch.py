@@ -378,6 +378,13 @@ class EpisodeBatch:
         flows = range(self.simulation(simulation).flow_count)
         return [self._batch.totals(simulation, mark, flow) for flow in flows]
 
+    def short_flow_totals(self, simulation: int, mark: int) -> list[dict[str, float]]:
+        """Returns the totals of every entry of short flows at one of the episode's marks."""
+        episode = self.episodes[simulation]
+        assert episode is not None
+        entries = range(len(episode.scenario.short_flows))
+        return [self._batch.short_flow_totals(simulation, mark, entry) for entry in entries]
+
     def queue_seconds_at(self, simulation: int, mark: int) -> float:
         """Returns the simulation's `queue_occupancy_seconds` at one of the episode's marks."""
         return float(self._batch.queue_occupancy_seconds(simulation, mark))

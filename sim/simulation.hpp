@@ -134,6 +134,11 @@ struct ShortFlowTotals {
     std::uint64_t received_packets = 0;
     std::uint64_t received_bytes = 0;   // UDP payloads
     std::uint64_t dropped_packets = 0;  // by the network
+    std::uint64_t queue_samples = 0;    // packets that left one of the queues before the hops that they pass
+    double queue_delay_sum_seconds = 0.0;
+
+    QUICGYM_FIELDS(ShortFlowTotals, received_packets, received_bytes, dropped_packets, queue_samples,
+                   queue_delay_sum_seconds)
 };
 
 struct QueueSample {

@@ -196,18 +196,24 @@ def _recorded(
     scenario, now = episode.scenario, simulation.now
     flows = range(simulation.flow_count)
     marks = [
-        Mark(time, batch.totals(index, place), batch.queue_seconds_at(index, place))
+        Mark(
+            time,
+            batch.totals(index, place),
+            batch.queue_seconds_at(index, place),
+            batch.short_flow_totals(index, place),
+        )
         for place, time in enumerate(episode.marks)
         if time < now
     ]
     totals: list[_core.FlowTotals] = [simulation.totals(flow) for flow in flows]
+    short_flows = [simulation.short_flow_totals(n) for n in range(len(scenario.short_flows))]
     return Recorded(
         scenario,
         batch.source.engine,
         episode.seed,
         [flow.controller or policy for _, flow in scenario.single_flows()],
         [entry.controller or policy for entry in scenario.short_flows],
-        [*marks, Mark(now, totals, simulation.queue_occupancy_seconds)],
+        [*marks, Mark(now, totals, simulation.queue_occupancy_seconds, short_flows)],
         Series(begin, series, *batch.received(index)),
         {flow: batch.requests(index, flow) for flow in asking_flows(scenario)},
         [batch.transfers(index, entry) for entry in range(len(scenario.short_flows))],

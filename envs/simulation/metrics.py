@@ -57,9 +57,12 @@ Windows and queues are integrated over every change, not sampled. A sender's tim
 and the variance of its rate, goes from the flow's start to its stop, to the acknowledgement of all
 that a sized transfer has, or to the end of the run; a receiver's is the active time. Variances are
 those of a population: the whole seconds of that time, counted from the flow's start, the first one
-included. The queue's time goes from the first flow's start to the end of the run. The packet on the
+included. The queue's time, and that of the bottleneck's capacity, goes from the first start of a
+flow or of short flows to the end of the run. The packet on the
 wire is not in the queue; with one of ns-3's queue discs, the packet that its device keeps ready is.
-In a chain the queue of a run is that of hop 1, the bottleneck.
+In a chain the queue of a run is that of hop 1, the bottleneck, but utilisation, offered load and
+the queueing delay of all packets are taken over all hops: a flow counts at every hop that it passes
+forward, as each hop's capacity counts.
 In a wireless LAN the queue is that of the access point, and what is on the air is in it until it is
 acknowledged.
 Of ns-3's TCP, only segments with payload count, windows are in segments, and the sender's time ends
@@ -71,6 +74,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -79,6 +83,7 @@ from quicgym.envs.scenarios.applications import Transfer
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.simulation.series import Series
 from quicgym.envs.simulation.simulation import MODES
 from quicgym.envs.simulation.traffic import (
@@ -183,6 +188,8 @@ class FlowTotals:
         stop = None if flow.stop_s is None else nanoseconds(flow.stop_s)
         ends = (window[1], total["completion"], stop)
         self.total = total
+        # Only what goes forward passes the bottleneck.
+        self.hops = total["queues"] if flow.direction == "forward" else 0
         self.begin = max(total["start"], window[0])
         self.end = min(at for at in ends if at is not None)
         self.has_policy = flow.controller is None
@@ -194,9 +201,7 @@ class FlowTotals:
         """Returns one of the totals, or bytes with headers, such as received_wire_bytes."""
         if name in self.total:
             return self.total[name]
-        side, layer, _ = name.split("_")
-        packets = self.total[f"{side}_packets"]
-        return self.total[f"{side}_bytes"] + HEADER_BYTES[layer] * packets
+        return with_headers(self.total, name)
 
     @property
     def active_s(self) -> float:
@@ -237,16 +242,42 @@ class FlowTotals:
         return float((completion - self["start"]) * 1e-9)
 
 
+class ShortFlowTotals:
+    """All connections of an entry of short flows in a window.
+
+    `total` has the keys of Simulation.short_flow_totals. They begin to arrive at `start`, in ns.
+    """
+
+    def __init__(self, total: Mapping[str, float], entry: ShortFlows, hops: int) -> None:
+        """Takes the totals, the scenario's entry, and the number of hops that it passes."""
+        self.total = total
+        self.hops = hops
+        self.start = nanoseconds(entry.start_s)
+
+    def __getitem__(self, name: str) -> float:
+        """Returns one of the totals, or bytes with headers, such as received_wire_bytes."""
+        return self.total[name] if name in self.total else with_headers(self.total, name)
+
+
+def with_headers(total: Mapping[str, Any], name: str) -> Any:
+    """Returns bytes with headers by their name, such as received_wire_bytes."""
+    side, layer, _ = name.split("_")
+    return total[f"{side}_bytes"] + HEADER_BYTES[layer] * total[f"{side}_packets"]
+
+
 @dataclass(frozen=True)
 class RunTotals:
     """A run in a window, in ns: what the metrics of a run are computed from.
 
-    `series` is that of the whole run. `queue_seconds` is ∫ of the bottleneck's queue dt, in the
-    unit of its limit.
+    `capacity` returns the bits that all hops could have carried between two times in ns, headers
+    included. `series` is that of the whole run. `queue_seconds` is ∫ of the bottleneck's queue dt,
+    in the unit of its limit.
     """
 
     flows: Sequence[FlowTotals]
+    short_flows: Sequence[ShortFlowTotals]
     window: tuple[int, int]
+    capacity: Callable[[int, int], float]
     series: Series
     traffic: TrafficTotals
     queue_seconds: float
@@ -267,12 +298,24 @@ class RunTotals:
         """The places of all flows."""
         return range(len(self.flows))
 
+    @cached_property
+    def begin(self) -> int:
+        """When the first flow or the first short flows start, in the window."""
+        starts = [flow["start"] for flow in self.flows] + [each.start for each in self.short_flows]
+        return max(self.window[0], min(starts))
+
     @property
     def buffer_use_percent(self) -> float | None:
-        """The mean of the queue from the first flow's start on, in percent of its limit."""
-        begin = max(self.window[0], min(flow["start"] for flow in self.flows))
-        full = self.queue_limit * ((self.window[1] - begin) * 1e-9)
+        """The mean of the queue from the first start on, in percent of its limit."""
+        full = self.queue_limit * ((self.window[1] - self.begin) * 1e-9)
         return 100 * self.queue_seconds / full if full > 0 else None
+
+    @property
+    def queue_delay_ms(self) -> float | None:
+        """The mean time in a queue of the bottleneck's direction."""
+        passing = [each for each in (*self.flows, *self.short_flows) if each.hops]
+        delay_s = sum(each["queue_delay_sum_seconds"] for each in passing)
+        return ratio(1e3 * delay_s, sum(each["queue_samples"] for each in passing))
 
     def sum(self, flows: Iterable[int], count: str) -> float:
         """Returns the sum of one of the flows' totals."""
@@ -304,9 +347,17 @@ class RunTotals:
             received = received - series.received[first - 1, places].astype(np.int64)
         return [float(rate) for rate in received * 8 / seconds / 1e6]
 
-    def wire_bits(self, flows: Iterable[int], side: Literal["sent", "received"]) -> float:
-        """Returns the bits that flows have put on the wire, or got from it, with headers."""
-        return 8 * self.sum(flows, f"{side}_wire_bytes")
+    def share_of_capacity(
+        self, count: str, flows: Iterable[FlowTotals | ShortFlowTotals]
+    ) -> float | None:
+        """Returns the bits of some flows over what the bottleneck could have carried.
+
+        They count at every hop that they pass, as the capacity of every hop counts.
+        """
+        if self.window[1] <= self.begin:
+            return None
+        bits = 8 * sum(flow[count] * flow.hops for flow in flows if flow.hops)
+        return ratio(float(bits), self.capacity(self.begin, self.window[1]))
 
     def shared_wire_rate_mbps(self) -> float | None:
         """Returns the sum of the flows' receiving rates while all are active, in wire bytes.
@@ -320,13 +371,6 @@ class RunTotals:
             rate * (ratio(flow["received_wire_bytes"], flow["received_bytes"]) or 1.0)
             for rate, flow in zip(rates, self.flows, strict=True)
         )
-
-    @property
-    def capacity_bits(self) -> float:
-        """What the bottleneck could have carried in the window, headers included."""
-        capacity_mbps = self.series.mean("capacity_mbps", self.window)
-        seconds = (self.window[1] - self.window[0]) * 1e-9
-        return 0.0 if capacity_mbps is None else capacity_mbps * seconds * 1e6
 
     def mean(self, column: str) -> float | None:
         """Returns the mean over time of a column of the series, until the policy's flows end."""
@@ -476,13 +520,14 @@ class RunMetrics:
         "100 · ∫ queue dt / time / the queue's limit, in the limit's unit",
         lambda run: run.buffer_use_percent, scope="run")
     utilisation: float | None = metric("utilisation", "1",
-        "bits that the flows' receivers got, headers included / what the bottleneck could carry",
-        lambda run: ratio(run.wire_bits(run.all_flows, "received"), run.capacity_bits), scope="run")
+        "bits that the receivers of flows and short flows got, headers included / what the "
+        "bottleneck could carry",
+        lambda run: run.share_of_capacity("received_wire_bytes", (*run.flows, *run.short_flows)),
+        scope="run")
     queue_delay_ms: float | None = metric("queueing delay of all packets (ms)", "ms",
-        "mean time in the bottleneck's queue of all packets that left it",
-        lambda run: ratio(1e3 * run.sum(run.all_flows, "queue_delay_sum_seconds"),
-                          run.sum(run.all_flows, "queue_samples")),
-        scope="run", less_is_better=True)
+        "mean time in the bottleneck's queue of all packets that left it, those of short flows "
+        "included",
+        lambda run: run.queue_delay_ms, scope="run", less_is_better=True)
     agent_goodput_mbps: float | None = goodput("agents", "the policy's", evaluated=True)
     agent_jain: float | None = metric("Jain's index of the policy's flows", "0 to 1",
         "(Σ x)² / (n · Σ x²) over their receiving rates while all of them are active",
@@ -493,7 +538,8 @@ class RunMetrics:
         lambda run: ratio(run.sum(run.agents, "sent_packets"), len(run.agents)), scope="agents")
     agent_offered_load: float | None = metric("offered load of the policy's flows", "1",
         "bits that they sent, headers included / what the bottleneck could carry",
-        lambda run: ratio(run.wire_bits(run.agents, "sent"), run.capacity_bits), scope="agents")
+        lambda run: run.share_of_capacity(
+            "sent_wire_bytes", [run.flows[index] for index in run.agents]), scope="agents")
     agent_transfer_time_s: float | None = metric(
         "completion time of the policy's transfers (s)", "s",
         "mean of completion − start over their sized transfers; None where one is not complete",

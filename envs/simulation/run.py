@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from quicgym import _core
-from quicgym.envs.scenarios.conversion import nanoseconds
+from quicgym.envs.scenarios.conversion import nanoseconds, network
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.capacity import BottleneckCapacity
@@ -29,6 +29,7 @@ from quicgym.envs.simulation.metrics import (
     FlowResult,
     FlowTotals,
     RunTotals,
+    ShortFlowTotals,
     evaluated_names,
     jain,
     mean_of,
@@ -81,11 +82,13 @@ class Mark:
     """A moment, in ns, at which the totals of a run's flows were taken.
 
     `queue_seconds` is ∫ of the bottleneck's queue dt until then, in the unit of its limit.
+    `short_flows` has the totals of each entry of short flows, as Simulation.short_flow_totals.
     """
 
     time: int
     flows: Sequence[TotalsAt]
     queue_seconds: float
+    short_flows: Sequence[Mapping[str, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -148,11 +151,23 @@ class Run:
         scenario, now = simulation.scenario, nanoseconds(simulation.time)
         series = simulation.series
         marks = [
-            Mark(time, simulation.totals(index), simulation.queue_seconds_at(index))
+            Mark(
+                time,
+                simulation.totals(index),
+                simulation.queue_seconds_at(index),
+                simulation.short_flow_totals(index),
+            )
             for index, time in enumerate(simulation.marks or ())
             if time < now
         ]
-        marks.append(Mark(now, simulation.totals(), simulation.queue_occupancy_seconds))
+        marks.append(
+            Mark(
+                now,
+                simulation.totals(),
+                simulation.queue_occupancy_seconds,
+                simulation.short_flow_totals(),
+            )
+        )
         flows, hops = range(len(simulation.flows)), range(1, 2 + len(scenario.chain))
         traced = simulation.traced
         recorded = Recorded(
@@ -182,7 +197,15 @@ class Run:
             ValueError: A time is no mark of the run: what `from_s` or `until_s` of quicgym.run was.
         """
         other = copy.copy(self)
-        for name in ("_flows", "_traffic", "_totals", "flows", "metrics", "sharing"):
+        for name in (
+            "_flows",
+            "_short_flows",
+            "_traffic",
+            "_totals",
+            "flows",
+            "metrics",
+            "sharing",
+        ):
             other.__dict__.pop(name, None)
         Run.__init__(other, self._recorded, Window(from_s, until_s))
         return other
@@ -227,11 +250,33 @@ class Run:
         ]
 
     @cached_property
+    def _short_flows(self) -> list[ShortFlowTotals]:
+        begin, now = self._from, self._until.short_flows
+        before = [dict.fromkeys(total, 0) for total in now] if begin is None else begin.short_flows
+        return [
+            ShortFlowTotals(
+                {name: total[name] - earlier[name] for name in total},
+                entry,
+                len(self.scenario.hops_of(entry)),
+            )
+            for total, earlier, entry in zip(now, before, self.scenario.short_flows, strict=True)
+        ]
+
+    def _capacity_bits(self, begin: int, end: int) -> float:
+        """Returns what the hops could have carried between two times in ns, headers included."""
+        core = self._recorded.core or network(self.scenario)
+        links = (BottleneckCapacity(self.scenario, hop, core) for hop in self._hops)
+        rate_mbps = sum(float(link.mean_mbps(np.array([begin, end]))[1]) for link in links)
+        return rate_mbps * (end - begin) * 1e-3
+
+    @cached_property
     def _totals(self) -> RunTotals:
         begin = self._from
         return RunTotals(
             self._flows,
+            self._short_flows,
             self._window,
+            self._capacity_bits,
             self._recorded.series,
             together(self._traffic),
             self._until.queue_seconds - (0.0 if begin is None else begin.queue_seconds),

@@ -348,6 +348,14 @@ class Simulation:
         assert self._meter is not None
         return [self._meter.totals(mark, flow) for flow in count]
 
+    def short_flow_totals(self, mark: int | None = None) -> list[dict[str, float]]:
+        """Returns the totals of all connections of every entry of short flows, as `totals` does."""
+        entries = range(len(self.scenario.short_flows))
+        if mark is None:
+            return [self._host.short_flow_totals(entry) for entry in entries]
+        assert self._meter is not None
+        return [self._meter.short_flow_totals(mark, entry) for entry in entries]
+
     def queue_seconds_at(self, mark: int) -> float:
         """Returns what `queue_occupancy_seconds` was at one of the marks, counted from 0."""
         assert self._meter is not None

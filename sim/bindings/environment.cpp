@@ -330,6 +330,14 @@ void bind_environment(nb::module_& module) {
             nb::arg("simulation"), nb::arg("mark"), nb::arg("flow"),
             "A flow's totals at one of the plan's marks, counted from 0.")
         .def(
+            "short_flow_totals",
+            [](const Batch& batch, std::size_t index, std::size_t mark, std::size_t entry) {
+                const OneThread::Use use(batch.one_thread());
+                return as_dict(batch.episode(index).meter().short_flow_totals(mark, entry));
+            },
+            nb::arg("simulation"), nb::arg("mark"), nb::arg("entry"),
+            "Simulation.short_flow_totals at one of the plan's marks, counted from 0.")
+        .def(
             "queue_occupancy_seconds",
             [](const Batch& batch, std::size_t index, std::size_t mark) {
                 const OneThread::Use use(batch.one_thread());

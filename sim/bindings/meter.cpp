@@ -13,6 +13,7 @@
 
 #include "sim/bindings/arrays.hpp"
 #include "sim/bindings/modules.hpp"
+#include "sim/bindings/simulation.hpp"
 #include "sim/environment/recorded_run.hpp"
 
 namespace quicgym::bindings {
@@ -80,6 +81,10 @@ public:
         const OneThread::Use use(run_.one_thread());
         return meter_.totals(mark, flow);
     }
+    nb::dict short_flow_totals(std::size_t mark, std::size_t entry) const {
+        const OneThread::Use use(run_.one_thread());
+        return as_dict(meter_.short_flow_totals(mark, entry));
+    }
     double queue_occupancy_seconds(std::size_t mark) const {
         const OneThread::Use use(run_.one_thread());
         return meter_.queue_occupancy_seconds(mark);
@@ -138,6 +143,8 @@ void bind_meter(nb::module_& module) {
                      "UDP payload in bytes that each flow had received, shape (intervals, flows).")
         .def("totals", &MeteredRun::totals, nb::arg("mark"), nb::arg("flow"),
              "A flow's totals at one of the marks, counted from 0.")
+        .def("short_flow_totals", &MeteredRun::short_flow_totals, nb::arg("mark"), nb::arg("entry"),
+             "Simulation.short_flow_totals at one of the marks, counted from 0.")
         .def("queue_occupancy_seconds", &MeteredRun::queue_occupancy_seconds, nb::arg("mark"),
              "Simulation.queue_occupancy_seconds at one of the marks.");
 }

@@ -31,6 +31,17 @@ void bind_simulation(nb::module_& module) {
             return method(simulation, flow);
         };
     };
+    const auto of_short_flows = [](auto method) {
+        return [=](const Simulation& simulation, std::size_t entry) {
+            const OneThread::Use use(simulation.one_thread());
+            if (entry >= simulation.short_flow_count()) {
+                throw std::invalid_argument("entry " + std::to_string(entry) +
+                                            " of short flows does not exist; there are " +
+                                            std::to_string(simulation.short_flow_count()));
+            }
+            return method(simulation, entry);
+        };
+    };
     const auto of_simulation = [](auto method) {
         return [=](Simulation& simulation) {
             const OneThread::Use use(simulation.one_thread());
@@ -91,15 +102,13 @@ void bind_simulation(nb::module_& module) {
         .def("requests", of_flow([](const Simulation& simulation, std::size_t flow) {
                  return as_bytes(simulation.requests(flow));
              }))
-        .def("transfers", [](const Simulation& simulation, std::size_t entry) {
-            const OneThread::Use use(simulation.one_thread());
-            if (entry >= simulation.short_flow_count()) {
-                throw std::invalid_argument("entry " + std::to_string(entry) +
-                                            " of short flows does not exist; there are " +
-                                            std::to_string(simulation.short_flow_count()));
-            }
-            return as_bytes(simulation.transfers(entry));
-        });
+        .def("short_flow_totals", of_short_flows([](const Simulation& simulation, std::size_t entry) {
+                 return as_dict(simulation.short_flow_totals(entry));
+             }),
+             nb::arg("entry"), "What all connections of an entry of short flows have had, so far.")
+        .def("transfers", of_short_flows([](const Simulation& simulation, std::size_t entry) {
+                 return as_bytes(simulation.transfers(entry));
+             }));
 }
 
 }  // namespace quicgym::bindings

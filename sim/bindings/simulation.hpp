@@ -34,6 +34,12 @@ inline nb::dict as_dict(const FlowStatistics& statistics) {
     return result;
 }
 
+inline nb::dict as_dict(const ShortFlowTotals& totals) {
+    nb::dict result;
+    ShortFlowTotals::for_each_field([&](const char* name, auto field) { result[name] = totals.*field; });
+    return result;
+}
+
 inline nb::dict as_dict(const ControllerSnapshot& snapshot) {
     nb::dict result;
     result["window_bytes"] = snapshot.window_bytes;

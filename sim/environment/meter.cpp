@@ -177,6 +177,9 @@ void Meter::advance(Watched& run, Time until) {
         Records& records = dynamic_cast<Records&>(run);
         std::vector<FlowTotals>& totals = totals_.emplace_back();
         for (std::size_t flow = 0; flow < run.flow_count(); ++flow) totals.push_back(records.totals(flow));
+        std::vector<ShortFlowTotals>& of_short_flows = short_flow_totals_.emplace_back();
+        for (std::size_t entry = 0; entry < run.short_flow_count(); ++entry)
+            of_short_flows.push_back(run.short_flow_totals(entry));
         queue_occupancies_.push_back(records.queue_occupancy_seconds());
     }
     run.run_until(until);

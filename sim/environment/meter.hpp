@@ -20,7 +20,7 @@ public:
     struct Settings {
         Time begin = 0;
         Time end = 0;               // of the time over whose mean capacity shares are taken
-        std::vector<Time> marks{};  // rising; the totals of all flows are kept at each of them
+        std::vector<Time> marks{};  // rising; the totals of flows and short flows are kept at each of them
         bool records = false;       // keeps what every flow has received at the end of each interval
     };
 
@@ -48,6 +48,9 @@ public:
     const std::vector<std::uint64_t>& received_bytes() const { return received_bytes_; }
     // Throws std::out_of_range for a mark that was not reached.
     const FlowTotals& totals(std::size_t mark, std::size_t flow) const { return totals_.at(mark).at(flow); }
+    const ShortFlowTotals& short_flow_totals(std::size_t mark, std::size_t entry) const {
+        return short_flow_totals_.at(mark).at(entry);
+    }
     // As Records::queue_occupancy_seconds; throws the same.
     double queue_occupancy_seconds(std::size_t mark) const { return queue_occupancies_.at(mark); }
 
@@ -93,8 +96,9 @@ private:
 
     std::vector<Time> times_;
     std::vector<std::uint64_t> received_bytes_;
-    std::vector<std::vector<FlowTotals>> totals_;  // per mark and flow
-    std::vector<double> queue_occupancies_;        // per mark
+    std::vector<std::vector<FlowTotals>> totals_;                  // per mark and flow
+    std::vector<std::vector<ShortFlowTotals>> short_flow_totals_;  // per mark and entry
+    std::vector<double> queue_occupancies_;                        // per mark
 };
 
 // What the columns of `info` are taken from.

@@ -452,26 +452,32 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     hosts_.at(flow)->sender.add_statistics(now_, statistics);
     hosts_[flow]->receiver.add_statistics(now_, statistics);
     statistics.dropped_packets = dropped_packets(flow);
+    const Path& path = data_direction(flow).paths[flow];
+    statistics.queues = path.last_hop - path.first_hop + 1;
+    add_queueing(flow, statistics);
+    statistics.one_way_delay_sum_seconds = to_seconds(path.one_way_delay_sum);
+    return statistics;
+}
+
+template <class Totals>
+void NativeSimulation::add_queueing(std::size_t pair, Totals& totals) const {
     // What still waits in a drop-tail queue has not left, though its departure is settled.
     std::uint64_t waiting = 0;
     Time waiting_delay = 0;
-    const Direction& direction = data_direction(flow);
-    const Path& path = direction.paths[flow];
+    const Direction& direction = data_direction(pair);
+    const Path& path = direction.paths[pair];
     for (std::size_t hop = path.first_hop; hop <= path.last_hop; ++hop) {
         for (const Route& route : direction.hops[hop].routes) {
             const auto* link = std::get_if<BottleneckLink>(&route.link);
             if (link == nullptr) continue;
             link->for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
-                waiting += owner == flow;
-                waiting_delay += owner == flow ? delay : 0;
+                waiting += owner == pair;
+                waiting_delay += owner == pair ? delay : 0;
             });
         }
     }
-    statistics.queues = path.last_hop - path.first_hop + 1;
-    statistics.queue_samples = path.queue_samples - waiting;
-    statistics.queue_delay_sum_seconds = to_seconds(path.queue_delay_sum - waiting_delay);
-    statistics.one_way_delay_sum_seconds = to_seconds(path.one_way_delay_sum);
-    return statistics;
+    totals.queue_samples = path.queue_samples - waiting;
+    totals.queue_delay_sum_seconds = to_seconds(path.queue_delay_sum - waiting_delay);
 }
 
 FlowTotals NativeSimulation::totals(std::size_t flow) {
@@ -497,9 +503,12 @@ std::vector<Transfer> NativeSimulation::requests(std::size_t flow) const {
 
 ShortFlowTotals NativeSimulation::short_flow_totals(std::size_t entry) const {
     const quic::ShortFlowReceivers& receivers = short_flows_.at(entry)->receivers;
-    return {.received_packets = receivers.received_packets(),
-            .received_bytes = receivers.received_bytes(),
-            .dropped_packets = dropped_packets(hosts_.size() + entry)};
+    const std::size_t pair = hosts_.size() + entry;
+    ShortFlowTotals totals{.received_packets = receivers.received_packets(),
+                           .received_bytes = receivers.received_bytes(),
+                           .dropped_packets = dropped_packets(pair)};
+    add_queueing(pair, totals);
+    return totals;
 }
 
 std::vector<Transfer> NativeSimulation::transfers(std::size_t entry) const {

@@ -119,6 +119,9 @@ private:
                        std::vector<Delivery>* deliveries, Time end);
     void find_next_events(std::size_t pair);
     std::uint64_t dropped_packets(std::size_t pair) const;
+    // Puts down how long the pair's data packets have waited in the queues that they left.
+    template <class Totals>
+    void add_queueing(std::size_t pair, Totals& totals) const;
     void take_samples();
     const Direction& data_direction(std::size_t pair) const {
         return data_goes_backward_[pair] ? backward_ : forward_;

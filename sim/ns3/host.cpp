@@ -291,6 +291,8 @@ ShortFlowTotals Ns3Simulation::short_flow_totals(std::size_t entry) const {
     FlowStatistics statistics;
     state_->network_->add_statistics(flow_count() + entry, statistics);
     totals.dropped_packets = statistics.dropped_packets;
+    totals.queue_samples = statistics.queue_samples;
+    totals.queue_delay_sum_seconds = statistics.queue_delay_sum_seconds;
     return totals;
 }
 

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import quicgym
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.policies.by_name import find_policy
 from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.metrics import METRICS, OF_RUNS, OF_TRACES, FlowTotals, RunTotals
 from quicgym.envs.simulation.series import Series
 from quicgym.envs.simulation.simulation import MODES, NEVER, TRACE_DTYPE, TRANSFER_DTYPE
@@ -25,7 +29,7 @@ def flow(controller: str | None = None, **totals: Any) -> FlowTotals:
     model: dict[str, Any] = {} if controller is None else {"controller": controller}
     if "completion" in totals:
         model["application"] = {"kind": "transfer", "size_bytes": 1000}
-    counts = {"start": 0, "completion": None, **dict.fromkeys(COUNTS, 0), **totals}
+    counts = {"start": 0, "completion": None, "queues": 1, **dict.fromkeys(COUNTS, 0), **totals}
     return FlowTotals(counts, Flow.model_validate(model), WINDOW)
 
 
@@ -42,7 +46,11 @@ def run(flows: list[FlowTotals], received: list[int], capacity_mbps: float = 2.0
     }
     grown = np.outer(times, received).astype(np.uint64)
     series = Series(0, columns, times * SECOND, grown)
-    return RunTotals(flows, WINDOW, series, TrafficTotals(), 30.0, 10.0)
+
+    def capacity(begin: int, end: int) -> float:
+        return capacity_mbps * (end - begin) * 1e-3
+
+    return RunTotals(flows, [], WINDOW, capacity, series, TrafficTotals(), 30.0, 10.0)
 
 
 AGENT = flow(
@@ -91,6 +99,61 @@ def test_nothing_is_measured_where_no_packet_was() -> None:
     for entry in OF_RUNS:
         if entry.name not in {*measured, "buffer_use_percent"}:
             assert entry.compute(nothing) in (None, 0.0), entry.name
+
+
+def network(**fields: Any) -> Scenario:
+    """20 s over 10 Mbps, with a queue that a flow of CUBIC keeps filled."""
+    link = {"rate_mbps": 10, "delay_ms": 10, "queue": {"limit": 50}}
+    base = {"name": "own", "duration_s": 20, "max_datagram_bytes": 1400, "bottleneck": link,
+            "access": {"rate_mbps": 100, "delay_ms": 5}}  # fmt: skip
+    return Scenario.model_validate({**base, **fields})
+
+
+CONSTANT = {"kind": "constant-rate", "rate_mbps": 2.0}
+MANY = {"load_mbps": 12.0, "sizes": 200_000, "controller": "cubic"}
+SECOND_HOP = {"rate_mbps": 20, "delay_ms": 10, "queue": {"limit": 50}}
+USED = {
+    "short flows": {"flows": [{"application": CONSTANT}], "short_flows": [MANY]},
+    "short flows before": {
+        "flows": [{"application": CONSTANT, "start_s": 15}], "short_flows": [MANY]
+    },
+    "a late start": {"flows": [{"start_s": 10}]},
+    "a chain": {
+        "flows": [{"name": "both"}, {"name": "first", "last_hop": 1}, {"first_hop": 2}],
+        "chain": [SECOND_HOP],
+    },
+    "backward flows": {"flows": [{}, {"controller": "cubic", "direction": "backward"}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", USED)
+def test_a_link_that_is_full_is_fully_used(name: str) -> None:
+    found = quicgym.run(network(**USED[name]), "cubic", from_s=5).over()
+    assert 0.9 < found.metrics["utilisation"] <= 1.001
+    if "before" not in name:  # the reward's terms begin with the policy's flows
+        share = found.metrics["throughput_share"]
+        assert found.metrics["utilisation"] == pytest.approx(share, rel=1e-6)
+    late = found.over(from_s=5)
+    assert 0.9 < late.metrics["utilisation"] <= 1.001
+
+
+@pytest.mark.parametrize("from_s", [None, 5])
+def test_the_queueing_delay_of_all_packets_is_that_of_short_flows_too(from_s: float | None) -> None:
+    # Little's law: packets waiting = rate of packets that leave · time that each waits.
+    found = quicgym.run(network(**USED["short flows"]), "cubic", from_s=from_s)
+    queue = found.queue_trace()
+    waiting = queue["packets"][queue["time_s"] > (from_s or 0)].mean()
+    by_little = 1e3 * waiting * 1400 * 8 / (found.metrics["utilisation"] * 10e6)
+    assert found.metrics["queue_delay_ms"] == pytest.approx(by_little, rel=0.05)
+
+
+def test_a_policys_run_counts_short_flows_as_a_controllers_does() -> None:
+    scenario = network(**USED["short flows"])
+    policy = find_policy("cubic")
+    played = play(policy, scenario, from_s=5).over(from_s=5).metrics
+    expected = quicgym.run(scenario, "cubic", from_s=5).metrics
+    for name in ("utilisation", "queue_delay_ms", "agent_offered_load"):
+        assert played[name] == expected[name]
 
 
 def test_the_reward_ends_with_the_policy_s_flows() -> None:
