@@ -151,7 +151,8 @@ struct Application {
     Time burst_duration = 0;
     Time burst_period = 0;  // from start of burst to start of burst
     std::uint64_t burst_count = 0;
-    Time on_duration = 0;  // on_off
+    bool burst_own_stream = false;  // over a second stream of the connection; goodput counts the first
+    Time on_duration = 0;           // on_off
     Time off_duration = 0;
     std::uint64_t request_bytes = 0;  // of every request, at least 8
     std::vector<SizePoint> response_sizes;
@@ -164,9 +165,9 @@ struct Application {
     Time max_buffer = 0;
 
     QUICGYM_FIELDS(Application, kind, size_bytes, rate_bits_per_second, burst_rate_bits_per_second,
-                   burst_duration, burst_period, burst_count, on_duration, off_duration, request_bytes,
-                   response_sizes, think_time, objects, rates_bits_per_second, chunk_duration, reservoir,
-                   cushion, max_buffer)
+                   burst_duration, burst_period, burst_count, burst_own_stream, on_duration, off_duration,
+                   request_bytes, response_sizes, think_time, objects, rates_bits_per_second, chunk_duration,
+                   reservoir, cushion, max_buffer)
 };
 
 QUICGYM_ENUM(Transport, quic, tcp)

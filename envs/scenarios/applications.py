@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, StrictBool, model_validator
 
 from quicgym import _core
 from quicgym.envs.scenarios.conversion import core_points
@@ -17,6 +17,7 @@ from quicgym.envs.scenarios.fields import (
     Outside,
     PositiveInteger,
     RateMbps,
+    RateOrZeroMbps,
 )
 from quicgym.envs.scenarios.sizes import Sizes, check_sizes
 from quicgym.validation import problem
@@ -59,13 +60,19 @@ class Bursts(CheckedModel):
     core_type = "Application"
 
     kind: Literal["bursts"] = "bursts"
-    rate_mbps: RateMbps
+    rate_mbps: RateOrZeroMbps
+    """0: nothing between the bursts."""
     burst_rate_mbps: RateMbps
     """Added to `rate_mbps` during a burst."""
     burst_duration_s: DurationS
     burst_period_s: DurationS
     """Time from the start of a burst to the start of the next."""
     burst_count: PositiveInteger
+    burst_own_stream: StrictBool = False
+    """The bursts go over a second stream of the connection, and goodput counts the first alone.
+
+    New data of the two streams takes turns, a packet each.
+    """
 
     @model_validator(mode="after")
     def _bursts_do_not_overlap(self) -> Bursts:

@@ -30,7 +30,7 @@ def within(least: float, most: float, description: str) -> Any:
 def _not_between(rate_mbps: float) -> float:
     if 0 < rate_mbps < SLOWEST_MBPS:
         raise problem(
-            "", rate_mbps, "is neither a rate nor an outage",
+            "", rate_mbps, "is neither 0 nor a rate",
             f"give 0, or {SLOWEST_MBPS:g} or more",
         )  # fmt: skip
     return rate_mbps
@@ -40,6 +40,11 @@ RateMbps = Annotated[float, within(SLOWEST_MBPS, 100_000, "a number of Mbps, 0.0
 RateOrOutageMbps = Annotated[
     float,
     within(0, 100_000, "0 for an outage, or a number of Mbps, 0.001 to 100000"),
+    AfterValidator(_not_between),
+]
+RateOrZeroMbps = Annotated[
+    float,
+    within(0, 100_000, "0, or a number of Mbps, 0.001 to 100000"),
     AfterValidator(_not_between),
 ]
 DelayMs = Annotated[float, within(0, 60_000, "a number of milliseconds, 0 to 60000")]

@@ -11,6 +11,7 @@ from quicgym import controllers
 from quicgym.envs.scenarios.applications import (
     Application,
     Bulk,
+    Bursts,
     RealTimeMedia,
     RequestResponse,
     Video,
@@ -258,6 +259,13 @@ class Flow(Connection):
                 f"is not after the start, {self.start_s:g} s + {self.start_jitter_ms:g} ms jitter",
                 "make stop_s later or leave it out",
             )  # fmt: skip
+        if isinstance(self.application, Bursts) and self.application.burst_own_stream:
+            for field, value in (("transport", "quic"), ("burst_retransmission", False)):
+                if getattr(self, field) != value:
+                    raise problem(
+                        "application.burst_own_stream", True, f"does not go with {field}",
+                        f"leave out burst_own_stream, or {field}",
+                    )  # fmt: skip
         over_quic = RequestResponse | WebPage | Video | RealTimeMedia
         if self.transport == "tcp" and isinstance(self.application, over_quic):
             raise problem(

@@ -426,8 +426,8 @@ class FlowResult:
         "bytes that reached the receiver, with UDP, IP and PPP headers · 8 / active time / 10^6",
         lambda flow: flow.mbps("received_wire_bytes"), rate_of="received_wire_bytes")
     goodput_mbps: float = metric("goodput (Mbps)", "Mbps",
-        "stream bytes received for the first time · 8 / active time / 10^6",
-        lambda flow: flow.mbps("goodput_bytes"), rate_of="goodput_bytes", evaluated=True)
+        "stream bytes received for the first time, without bursts' own stream, · 8 / active time / "
+        "10^6", lambda flow: flow.mbps("goodput_bytes"), rate_of="goodput_bytes", evaluated=True)
     loss_percent: float | None = metric("loss (%)", "%",
         "100 · packets that the network dropped / packets sent",
         lambda flow: ratio(100 * flow["dropped_packets"], flow["sent_packets"]),

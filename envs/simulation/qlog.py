@@ -38,10 +38,12 @@ class EventKind(IntEnum):
 
 OF_ACK_FRAMES = (EventKind.ACK_DELAY, EventKind.ACKED_RANGE)
 """What follows a packet received that has an ACK frame."""
-INITIAL, ACK_ELICITING, FIN = 1, 2, 4
+INITIAL, ACK_ELICITING, FIN, BURST = 1, 2, 4, 8
 """The flags of sim/quic/event_log.hpp."""
 STREAM_ID = 2
-"""Stream of all data: the client's first unidirectional stream."""
+"""Stream of the data: the client's first unidirectional stream."""
+BURST_STREAM_ID = 6
+"""Stream of bursts that have their own."""
 METRICS = ("congestion_window", "bytes_in_flight", "smoothed_rtt", "latest_rtt", "min_rtt",
            "pacing_rate")  # fmt: skip
 """Fields of recovery:metrics_updated, in the order of an event's values."""
@@ -241,7 +243,8 @@ def _sent(number: int, size: int, offset: int, length: int, flags: int) -> Recor
     if flags & INITIAL:
         frames = [{"frame_type": "crypto"}]
     elif length:
-        frames = [{"frame_type": "stream", "stream_id": STREAM_ID, "offset": offset,
+        stream_id = BURST_STREAM_ID if flags & BURST else STREAM_ID
+        frames = [{"frame_type": "stream", "stream_id": stream_id, "offset": offset,
                    "length": length, "fin": bool(flags & FIN)}]  # fmt: skip
     elif flags & ACK_ELICITING:
         frames = [{"frame_type": "ping"}]

@@ -33,8 +33,16 @@ ApplicationSource::ApplicationSource(const Application& application, std::uint64
         case ApplicationKind::real_time_media:
             next_frame_ = start;
             break;
-        case ApplicationKind::constant_rate:
         case ApplicationKind::bursts:
+            if (application.burst_own_stream) {
+                Application bursts = application;
+                bursts.burst_own_stream = false;
+                bursts.rate_bits_per_second = 0;
+                bursts_ = std::make_unique<ApplicationSource>(bursts, message_bytes, start);
+                application_.kind = ApplicationKind::constant_rate;
+            }
+            [[fallthrough]];
+        case ApplicationKind::constant_rate:
         case ApplicationKind::on_off:
             next_write_ = rate_at(start) > 0 ? start : next_rate_change(start);
             break;

@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "sim/base/time.hpp"
+#include "sim/base/value_pointer.hpp"
 #include "sim/quic/media_encoder.hpp"
+#include "sim/quic/send_stream.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::quic {
@@ -21,7 +23,11 @@ public:
         while (next_write_ <= now) write();
         return written_;
     }
-    Time next_write() const { return next_write_; }  // kNever: no more
+    // The same, of both streams.
+    Written written(Time now) { return {written_bytes(now), bursts_ ? bursts_->written_bytes(now) : 0}; }
+    Time next_write() const {  // kNever: no more
+        return bursts_ ? std::min(next_write_, bursts_->next_write_) : next_write_;
+    }
     Time next_frame() const { return next_frame_; }  // kNever: the application is no real-time media
     // Captures a frame. `rate`, in bytes per second, is what the controller allows, and `unsent_bytes` waits.
     // Returns the bytes of the frame; 0: the encoder skips it.
@@ -53,6 +59,7 @@ private:
     Time next_write_ = kNever;
     Time next_frame_ = kNever;
     MediaEncoder encoder_;
+    ValuePointer<ApplicationSource> bursts_;  // there: they go over a stream of their own
     bool finite_ = false;
     bool answers_ = false;  // writes what it is asked for
 };

@@ -23,7 +23,8 @@ enum class SenderEventKind : std::uint64_t {
 };
 inline constexpr std::uint64_t kInitialFlag = 1;  // an Initial packet
 inline constexpr std::uint64_t kAckElicitingFlag = 2;
-inline constexpr std::uint64_t kFinFlag = 4;  // the stream ends with it
+inline constexpr std::uint64_t kFinFlag = 4;    // the stream ends with it
+inline constexpr std::uint64_t kBurstFlag = 8;  // of the bursts' own stream
 
 struct SenderEvent {
     Time time;

@@ -70,6 +70,7 @@ struct StreamFrame {
 
 inline constexpr std::uint64_t kAckDelayExponent = 3;  // RFC 9000 18.2, the default
 inline constexpr std::uint64_t kStreamId = 2;          // client-initiated, unidirectional
+inline constexpr std::uint64_t kBurstStreamId = 6;     // the second of these, which only bursts use
 // Server-initiated, unidirectional. A STREAM frame of it begins with the response bytes asked for so far,
 // kRequestBytes long; the rest of a request is not looked at.
 inline constexpr std::uint64_t kRequestStreamId = 3;

@@ -12,10 +12,17 @@ constexpr std::size_t kControlRoom = kMaxDataRoom + 1 + 1 + 8 + 1;  // MAX_STREA
 constexpr std::size_t kRequestRoom = 1 + 1 + 8 + 2 + kRequestBytes;
 constexpr std::uint32_t kMostExtraAcks = 2;
 
+// The application reads whatever is in order at once.
+std::uint64_t in_order(const RangeSet& stream) {
+    const auto& ranges = stream.ranges();
+    return !ranges.empty() && ranges.front().begin == 0 ? ranges.front().end : 0;
+}
+
 }  // namespace
 
 Receiver::Receiver(const Flow& flow, Time start, std::unique_ptr<Client> client, std::uint64_t connection)
     : acks_(flow),
+      has_burst_stream_(flow.application.burst_own_stream),
       window_bytes_(flow.flow_control_window_bytes),
       window_update_bytes_(flow.window_update_bytes > 0 ? flow.window_update_bytes
                                                         : window_bytes_ - window_bytes_ / 2),
@@ -87,19 +94,30 @@ void Receiver::on_initial(Time now, std::uint64_t number) {
     handshake_.send_initial(number);
 }
 
+inline void Receiver::grant(std::uint64_t consumed) {
+    if (consumed + window_bytes_ - limit_ <= window_update_bytes_) return;
+    limit_ = consumed + window_bytes_;
+    send_limits_ = true;
+}
+
+// Bursts count for flow control and not as goodput.
+void Receiver::on_burst_stream(const StreamFrame& frame) {
+    if (!has_burst_stream_ || frame.stream_id != kBurstStreamId) return;
+    burst_stream_.insert(frame.offset, frame.offset + frame.length);
+    burst_consumed_ = in_order(burst_stream_);
+    grant(in_order(received_stream_) + burst_consumed_);
+}
+
 inline void Receiver::on_stream(Time now, const StreamFrame& frame) {
     const std::uint64_t end = frame.offset + frame.length;
-    if (frame.stream_id != kStreamId || end > limit_) return;  // beyond flow control: dropped
+    if (end > limit_) return;  // beyond flow control: dropped
+    if (frame.stream_id != kStreamId) [[unlikely]]
+        return on_burst_stream(frame);
     goodput_bytes_ += received_stream_.insert(frame.offset, end);
     if (frame.fin) fin_offset_ = end;
 
-    // The application reads whatever is in order at once.
-    const auto& ranges = received_stream_.ranges();
-    const std::uint64_t consumed = !ranges.empty() && ranges.front().begin == 0 ? ranges.front().end : 0;
-    if (consumed + window_bytes_ - limit_ > window_update_bytes_) {
-        limit_ = consumed + window_bytes_;
-        send_limits_ = true;
-    }
+    const std::uint64_t consumed = in_order(received_stream_);
+    grant(consumed + burst_consumed_);
     if (client_) client_->on_data(now, consumed);
     if (fin_offset_ == consumed && completion_ == kNever) {
         completion_ = now;

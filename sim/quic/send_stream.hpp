@@ -1,17 +1,27 @@
-// The sending half of a stream: what is new, what must be sent again, what flow control allows.
+// The sending half of the streams: what is new, what must be sent again, what flow control allows.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/value_pointer.hpp"
 #include "sim/quic/frames.hpp"
 
 namespace quicgym::quic {
 
 struct StreamChunk {
-    std::uint64_t offset;
+    std::uint64_t offset;  // of the second stream: with kSecondStream
     std::uint64_t length;
+};
+
+// Stream bytes that an application has written so far. The second stream is that of bursts, where they have
+// one.
+struct Written {
+    std::uint64_t bytes = 0;
+    std::uint64_t second_bytes = 0;
+
+    std::uint64_t total() const { return bytes + second_bytes; }
 };
 
 class SendStream {
@@ -63,6 +73,7 @@ public:
     }
 
     void raise_data_limit(std::uint64_t limit) { data_limit_ = std::max(data_limit_, limit); }
+    void on_sent_elsewhere(std::uint64_t bytes) { data_limit_ -= bytes; }  // by another stream
     void raise_stream_limit(std::uint64_t limit) { stream_limit_ = std::max(stream_limit_, limit); }
 
 private:
@@ -71,6 +82,79 @@ private:
     std::uint64_t stream_limit_;
     std::vector<StreamChunk> lost_;  // from first_lost_ on; what lies before was sent again
     std::size_t first_lost_ = 0;
+};
+
+// The one stream of a connection or, with bursts on a stream of their own, both. Lost data goes first, and
+// new data of the two takes turns, a packet each. The peer grants credit for both together.
+class SendStreams {
+public:
+    static constexpr std::uint64_t kSecondStream = 1ULL << 62;  // beyond all offsets (RFC 9000 19.8)
+
+    SendStreams(std::uint64_t initial_limit, bool two)
+        : first_(initial_limit), second_(two ? std::make_unique<Second>(initial_limit) : nullptr) {}
+
+    bool has_data(Written written) const {
+        return first_.has_data(written.bytes) || (second_ && second_->stream.has_data(written.second_bytes));
+    }
+    bool has_lost() const { return first_.has_lost() || (second_ && second_->stream.has_lost()); }
+    bool blocked(Written written) const {
+        return first_.blocked(written.bytes) || (second_ && second_->stream.blocked(written.second_bytes));
+    }
+    // Of the connection, and what has been taken of it.
+    std::uint64_t limit() const { return first_.limit() + second_bytes(); }
+    std::uint64_t next_offset() const { return first_.next_offset() + second_bytes(); }
+
+    // As of SendStream. With two streams take() follows, which then takes from the same.
+    std::uint64_t next_chunk_offset(Written written) const {
+        return second_ && is_turn_of_second(written) ? second_->stream.next_chunk_offset() | kSecondStream
+                                                     : first_.next_chunk_offset();
+    }
+    StreamChunk take(std::uint64_t room, Written written) {
+        return second_ ? take_of_two(room, written) : first_.take(room, written.bytes);
+    }
+    void on_lost(StreamChunk chunk) {
+        if ((chunk.offset & kSecondStream) == 0) return first_.on_lost(chunk);
+        second_->stream.on_lost({chunk.offset & ~kSecondStream, chunk.length});
+    }
+
+    void raise_data_limit(std::uint64_t limit) {
+        if (second_) second_->stream.raise_data_limit(limit - first_.next_offset());
+        first_.raise_data_limit(limit - second_bytes());
+    }
+    void raise_stream_limit(std::uint64_t limit) { first_.raise_stream_limit(limit); }
+
+private:
+    struct Second {
+        explicit Second(std::uint64_t initial_limit) : stream(initial_limit) {
+            stream.raise_stream_limit(UINT64_MAX);  // the connection's alone holds
+        }
+        SendStream stream;
+        bool is_next = false;
+    };
+
+    std::uint64_t second_bytes() const { return second_ ? second_->stream.next_offset() : 0; }
+
+    bool is_turn_of_second(Written written) const {
+        if (first_.has_lost() || second_->stream.has_lost()) return !first_.has_lost();
+        if (!second_->stream.has_data(written.second_bytes)) return false;
+        return second_->is_next || !first_.has_data(written.bytes);
+    }
+
+    [[gnu::cold, gnu::noinline]] StreamChunk take_of_two(std::uint64_t room, Written written) {
+        const bool of_second = is_turn_of_second(written);
+        SendStream& stream = of_second ? second_->stream : first_;
+        const bool is_new = !stream.has_lost();
+        StreamChunk chunk = stream.take(room, of_second ? written.second_bytes : written.bytes);
+        if (is_new) {
+            (of_second ? first_ : second_->stream).on_sent_elsewhere(chunk.length);
+            second_->is_next = !of_second;
+        }
+        if (of_second) chunk.offset |= kSecondStream;
+        return chunk;
+    }
+
+    SendStream first_;
+    ValuePointer<Second> second_;
 };
 
 }  // namespace quicgym::quic

@@ -43,7 +43,7 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
                  .by_time = !flow.losses_by_count,
                  .adaptive = flow.adaptive_reordering && !flow.losses_by_count}),
       delivery_rate_(flow.stale_rate_samples),
-      stream_(flow.flow_control_window_bytes),
+      stream_(flow.flow_control_window_bytes, flow.application.burst_own_stream),
       paces_initial_window_(flow.pace_initial_window),
       retransmits_at_once_(flow.burst_retransmission),
       lost_chunks_(flow.burst_retransmission && flow.mtu_bytes > 0 ? std::make_unique<LostChunkPackets>()
@@ -188,7 +188,7 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
     event.smoothed_rtt = recovery_.rtt().smoothed();
     event.min_rtt = recovery_.rtt().minimum();
     event.largest_acked_sent_time = handshake_.sent_time();
-    event.unsent_bytes = application_.written_bytes(now);
+    event.unsent_bytes = application_.written(now).total();
     event.random = &random_;
     controller_->on_ack(event);
     watch_window(now);
@@ -218,7 +218,7 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
     const std::uint64_t newly_lost_bytes = detect_losses(now);
     sample.lost_bytes = recovery_.lost_bytes() - newest.lost_bytes;
 
-    const std::uint64_t unsent_bytes = application_.written_bytes(now) - stream_.next_offset();
+    const std::uint64_t unsent_bytes = application_.written(now).total() - stream_.next_offset();
     send_buffer_.watch(unsent_bytes);
     // With every field in its place: clearing the event first costs 5 ns for each packet.
     const AckEvent event{
@@ -305,7 +305,7 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
     if (phase_ != Phase::connected) return poll_handshake(now, out);
     if (application_.next_frame() <= now) [[unlikely]]
         capture_frame(now);
-    const std::uint64_t written = application_.written_bytes(now);
+    const Written written = application_.written(now);
     if (recovery_.take_probe()) {
         // RFC 9002 6.2.4: with nothing new to send, a probe carries the oldest unacknowledged data.
         if (!stream_.has_data(written)) {
@@ -378,16 +378,17 @@ inline void Sender::send_data(Time now, Datagram& out) {
 void Sender::send_stream_data(Time now, Datagram& out) {
     Writer writer(out);
     begin_packet(writer, now, true);
-    const std::uint64_t offset = stream_.next_chunk_offset();
+    const Written written = application_.written(now);
+    const std::uint64_t place = stream_.next_chunk_offset(written);
+    const std::uint64_t offset = place & ~SendStreams::kSecondStream;
     const std::size_t stream_header = 1 + 1 + (offset > 0 ? varint_bytes(offset) : 0);
     const std::uint64_t room = max_datagram_bytes_ - kTagBytes - writer.position() - stream_header;
-    const std::uint64_t written = application_.written_bytes(now);
     const StreamChunk chunk = stream_.take(room, written);
     const bool fin = application_.finite() && chunk.offset + chunk.length == application_.total_bytes();
     // Without a length field: the frame reaches to the end of the packet.
     writer.byte(static_cast<std::uint8_t>(frame_type::stream | (offset > 0 ? frame_type::stream_offset : 0) |
                                           (fin ? frame_type::stream_fin : 0)));
-    writer.varint(kStreamId);
+    writer.varint(place == offset ? kStreamId : kBurstStreamId);
     if (offset > 0) writer.varint(offset);
     finish_packet(now, writer, out, writer.position() + chunk.length, chunk, true);
 }
@@ -404,9 +405,9 @@ void Sender::send_lost_data(Time now, Datagram& out) {
     std::uint64_t room = kLargestDatagramBytes - kTagBytes - writer.position() - (2 + 12 * LostChunks::kMost);
     std::size_t prefix_room = writer.room() - 2;
     std::uint64_t content = 0;
-    const std::uint64_t written = application_.written_bytes(now);
+    const Written written = application_.written(now);
     while (stream_.has_lost() && room > 0 && lost.count < LostChunks::kMost) {
-        const std::size_t header = varint_bytes(stream_.next_chunk_offset()) + 4;
+        const std::size_t header = varint_bytes(stream_.next_chunk_offset(written)) + 4;
         if (header > prefix_room) break;
         prefix_room -= header;
         const StreamChunk chunk = stream_.take(room, written);
@@ -441,7 +442,7 @@ void Sender::send_again(const SentPacket& packet) {
 void Sender::send_control(Time now, Datagram& out, bool ack_eliciting) {
     Writer writer(out);
     const std::size_t number_bytes = begin_packet(writer, now, ack_eliciting);
-    if (ack_eliciting && stream_.blocked(application_.written_bytes(now))) {
+    if (ack_eliciting && stream_.blocked(application_.written(now))) {
         writer.byte(frame_type::data_blocked);
         writer.varint(stream_.limit());
     } else if (ack_eliciting) {
@@ -482,7 +483,7 @@ void Sender::arm_timer(Time now) {
     Time timeout =
         std::min(std::min(acks_.deadline(), stop_), std::min(recovery_.timeout(), controller_->timer()));
     timeout = std::min(timeout, application_.next_frame());
-    if (!stream_.has_data(application_.written_bytes(now))) {
+    if (!stream_.has_data(application_.written(now))) {
         timeout = std::min(timeout, application_.next_write());
     } else if (window_has_room()) {
         timeout = std::min(timeout, pacer_.next_send());
@@ -495,7 +496,7 @@ void Sender::capture_frame(Time now) {
     const double window_rate =
         static_cast<double>(controller_->window_bytes()) / to_seconds(recovery_.rtt().smoothed());
     const double rate = std::min(controller_->pacing_rate(), window_rate);
-    const std::uint64_t unsent_bytes = application_.written_bytes(now) - stream_.next_offset();
+    const std::uint64_t unsent_bytes = application_.written(now).total() - stream_.next_offset();
     const std::uint64_t frame_bytes = application_.capture(now, rate, unsent_bytes);
     if (viewer_ != nullptr) viewer_->on_frame(now, frame_bytes);
 }
@@ -567,10 +568,12 @@ void Sender::log_sent(Time now, std::uint64_t bytes, StreamChunk chunk, bool ack
     const bool fin = chunk.length > 0 && application_.finite() &&
                      chunk.offset + chunk.length == application_.total_bytes();
     const bool has_several = chunk.length == LostChunkPackets::kSeveralChunks;  // its offset is a position
-    events_->add(now, SenderEventKind::packet_sent,
-                 {recovery_.next_packet_number() - 1, bytes, has_several ? 0 : chunk.offset,
-                  has_several ? 0 : chunk.length,
-                  (ack_eliciting ? kAckElicitingFlag : 0) | (fin && !has_several ? kFinFlag : 0)});
+    events_->add(
+        now, SenderEventKind::packet_sent,
+        {recovery_.next_packet_number() - 1, bytes,
+         has_several ? 0 : chunk.offset & ~SendStreams::kSecondStream, has_several ? 0 : chunk.length,
+         (ack_eliciting ? kAckElicitingFlag : 0) | (fin && !has_several ? kFinFlag : 0) |
+             ((chunk.offset & SendStreams::kSecondStream) != 0 ? kBurstFlag : 0)});
 }
 
 void Sender::log_ack(Time now, const AckFrame& ack) {

@@ -109,7 +109,7 @@ private:
     LossRecovery recovery_;
     DeliveryRate delivery_rate_;
     Pacer pacer_;
-    SendStream stream_;
+    SendStreams stream_;
     bool paces_initial_window_;
     bool retransmits_at_once_;
     ValuePointer<LostChunkPackets> lost_chunks_;  // there: all that is lost goes into one datagram

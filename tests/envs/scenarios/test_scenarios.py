@@ -240,6 +240,14 @@ BAD: list[tuple[str, ...]] = [
     ("flows: [{application: {kind: bursts, rate_mbps: 1, burst_rate_mbps: 1, burst_duration_s: 3, "
      "burst_period_s: 2, burst_count: 1}}]",
      "flows.0.application.burst_duration_s = 3", "bursts overlap"),
+    ("flows: [{burst_retransmission: true, application: {kind: bursts, rate_mbps: 1, "
+     "burst_rate_mbps: 1, burst_duration_s: 1, burst_period_s: 2, burst_count: 1, "
+     "burst_own_stream: true}}]",
+     "flows.0.application.burst_own_stream = True", "burst_retransmission"),
+    ("flows: [{transport: tcp, controller: cubic, application: {kind: bursts, rate_mbps: 1, "
+     "burst_rate_mbps: 1, burst_duration_s: 1, burst_period_s: 2, burst_count: 1, "
+     "burst_own_stream: true}}]",
+     "flows.0.application.burst_own_stream = True", "transport"),
     ("flows: [{application: {kind: transfer, size_mb: 1}}]",
      "flows.0.application.size_mb", "unknown field", "size_bytes"),
     ("flows: [{application: {kind: flood}}]", "flows.0.application", "'flood'", "'bulk'"),

@@ -151,3 +151,19 @@ def test_the_engine_decides_which_logs_there_are(tmp_path: Path) -> None:
         quicgym.run(LOSSY, "cubic", pcap=tmp_path)
     with pytest.raises(quicgym.ScenarioError, match="logs all packets, as qlog"):
         quicgym.run(LOSSY, "cubic", stack="aioquic", qlog=PacketLogs(tmp_path))
+
+
+def test_a_log_names_the_stream_of_bursts_that_have_their_own(tmp_path: Path) -> None:
+    bursts = {
+        "kind": "bursts", "rate_mbps": 1, "burst_rate_mbps": 2, "burst_duration_s": 1,
+        "burst_period_s": 2, "burst_count": 1, "burst_own_stream": True,
+    }  # fmt: skip
+    fields = {**LOSSY.model_dump(exclude_none=True), "flows": [{"application": bursts}]}
+    quicgym.run(quicgym.Scenario(**fields), "cubic", qlog=tmp_path)
+    sent = Counter(
+        frame["stream_id"]
+        for record in read_log(tmp_path / "flow-0-sender.sqlog")[1:]
+        for frame in record["data"].get("frames", ())
+        if frame["frame_type"] == "stream" and record["time"] < 1000
+    )
+    assert sent[6] == pytest.approx(2 * sent[2], rel=0.1)
