@@ -23,12 +23,13 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 from quicgym.envs.simulation.memory import fitting_interval_ms
-from quicgym.envs.simulation.metrics import METRICS
+from quicgym.envs.simulation.metrics import BURST_METRICS, METRICS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.qlog import log_folder
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.envs.simulation.sources import run
+from quicgym.envs.simulation.traffic import burst_times_s
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.output_folders import digest, file_name, write_atomically
 from quicgym.python_files import is_python_object
@@ -189,6 +190,12 @@ class RunJob:
         steering = file_name(self.shown or "own")
         return f"{self.scenario.name}--{steering}--{self.engine}--{self.seed}"
 
+    @property
+    def _marks_s(self) -> tuple[float, ...]:
+        asks_for_bursts = any(name in BURST_METRICS for name in self.measures)
+        bursts = burst_times_s(self.scenario) if asks_for_bursts else ()
+        return (*self.marks_s, *(time_s for burst in bursts for time_s in burst))
+
     def run(self) -> dict[str, Any]:
         """Returns the run's metrics; writes the time series where they are wanted.
 
@@ -249,7 +256,7 @@ class RunJob:
                 reward=self.reward,
                 from_s=from_s,
                 until_s=until_s,
-                marks_s=self.marks_s,
+                marks_s=self._marks_s,
                 packet_logs=logs,
             )
         return run(
@@ -260,7 +267,7 @@ class RunJob:
             trace_interval_ms=interval_ms,
             from_s=from_s,
             until_s=until_s,
-            marks_s=self.marks_s,
+            marks_s=self._marks_s,
             qlog=logs if self.engine == "native" else None,
             pcap=logs if self.engine == "ns3" else None,
         )

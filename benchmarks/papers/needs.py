@@ -9,7 +9,7 @@ from quicgym.benchmarks.papers.measurements import problem_with, split
 from quicgym.benchmarks.papers.model import Paper, PaperError
 from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.simulation.controller_choice import find_controller
-from quicgym.envs.simulation.metrics import METRICS
+from quicgym.envs.simulation.metrics import ASKED_FOR
 from quicgym.yaml_files import closest
 
 
@@ -40,12 +40,12 @@ def scenarios_of(paper: Paper) -> Iterator[str]:
 
 
 def measures_of(papers: Iterable[Paper]) -> dict[str, tuple[str, ...]]:
-    """Returns by scenario the metrics of time series that are asked for, each once."""
+    """Returns by scenario the metrics that runs have only where they are asked for, each once."""
     wanted: dict[str, dict[str, None]] = {}
     for paper in papers:
         for _, scenario, quantity in _quantities(paper):
             metric = split(quantity)[0]
-            if metric in METRICS and METRICS[metric].needs_traces:
+            if metric in ASKED_FOR:
                 wanted.setdefault(scenario, {})[metric] = None
     return {scenario: tuple(names) for scenario, names in wanted.items()}
 

@@ -20,6 +20,12 @@ by name, as in `Run.metric("agent_fair_share")`:
 
 {sharing_table}
 
+Metrics of what the policy's flows get while bursts last, which are computed where they are asked
+for by name, too. Bursts are those of all flows' applications of the kind bursts, counted from
+`start_s`. Those that begin within the window count, up to its end:
+
+{burst_table}
+
 A fair share is the capacity of the bottleneck over the number of active flows that go forward, with
 headers. Short flows are not counted. Flows have converged from the first moment on from which the
 rate of each flow, in each second of the next 5 s, is within 25% of the fair share. That is the
@@ -763,13 +769,30 @@ class SharingMetrics:
         "capacity that all flows have, from the response to the next change",
         lambda sharing: sharing.response_deviation(), scope="run", less_is_better=True)
 
+
+@dataclass(frozen=True)
+class BurstMetrics:
+    """Metrics of the policy's flows while bursts last, computed from the run in each burst."""
+
+    burst_goodput_mbps: float | None = metric("goodput during bursts (Mbps)", "Mbps",
+        "mean over the bursts of the policy's mean goodput meanwhile",
+        lambda bursts: mean_of(run.mean_rate_mbps(run.agents, "goodput_bytes") for run in bursts),
+        scope="agents")
+    burst_one_way_delay_ms: float | None = metric("one-way delay during bursts (ms)", "ms",
+        "mean of receiving − sending time of the policy's packets that arrive meanwhile",
+        lambda bursts: ratio(
+            1e3 * sum(run.sum(run.agents, "one_way_delay_sum_seconds") for run in bursts),
+            sum(run.sum(run.agents, "received_packets") for run in bursts)),
+        scope="agents", less_is_better=True)
+
 # fmt: on
 
-OF_FLOWS, OF_RUNS, OF_TRAFFIC, OF_TRACES, OF_SHARING = map(
-    metrics_of, (FlowResult, RunMetrics, TrafficMetrics, TraceMetrics, SharingMetrics)
+OF_FLOWS, OF_RUNS, OF_TRAFFIC, OF_TRACES, OF_SHARING, OF_BURSTS = map(
+    metrics_of, (FlowResult, RunMetrics, TrafficMetrics, TraceMetrics, SharingMetrics, BurstMetrics)
 )
 METRICS = {
-    entry.name: entry for entry in (*OF_FLOWS, *OF_RUNS, *OF_TRAFFIC, *OF_TRACES, *OF_SHARING)
+    entry.name: entry
+    for entry in (*OF_FLOWS, *OF_RUNS, *OF_TRAFFIC, *OF_TRACES, *OF_SHARING, *OF_BURSTS)
 }
 """Every metric by its name."""
 EVALUATED = tuple(entry.name for entry in (*OF_RUNS, *OF_FLOWS) if entry.evaluated)
@@ -778,6 +801,9 @@ EVALUATED = tuple(entry.name for entry in (*OF_RUNS, *OF_FLOWS) if entry.evaluat
 
 TRAFFIC_METRICS = tuple(entry.name for entry in OF_TRAFFIC)
 SHARING_METRICS = tuple(entry.name for entry in OF_SHARING)
+BURST_METRICS = tuple(entry.name for entry in OF_BURSTS)
+ASKED_FOR = (*(entry.name for entry in OF_TRACES), *SHARING_METRICS, *BURST_METRICS)
+"""The metrics that a run has only where they are asked for by name."""
 
 
 def measure_flow(name: str, controller: str, flow: FlowTotals) -> FlowResult:
@@ -827,4 +853,5 @@ __doc__ = (__doc__ or "").format(
     traffic_table=metrics_table(OF_TRAFFIC),
     trace_table=metrics_table(OF_TRACES),
     sharing_table=metrics_table(OF_SHARING),
+    burst_table=metrics_table(OF_BURSTS),
 )

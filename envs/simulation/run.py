@@ -21,6 +21,7 @@ from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.capacity import BottleneckCapacity
 from quicgym.envs.simulation.metrics import (
+    BURST_METRICS,
     METRICS,
     OF_FLOWS,
     OF_RUNS,
@@ -51,6 +52,7 @@ from quicgym.envs.simulation.simulation import (
 from quicgym.envs.simulation.traffic import (
     TrafficTotals,
     asking_flows,
+    burst_times_s,
     together,
     traffic_of_flow,
     traffic_of_short_flows,
@@ -323,6 +325,14 @@ class Run:
             raise ValueError(f"no metric {name!r}; {closest(name, METRICS)}")
         if METRICS[name].needs_traces:
             return mean_of(self.trace_metric(name, flow.name) for flow in self.flows)
+        if name in BURST_METRICS:
+            begin, end = (time * 1e-9 for time in self._window)
+            bursts = (
+                self.over(from_s, min(until_s, end))._totals
+                for from_s, until_s in burst_times_s(self.scenario)
+                if begin <= from_s < end
+            )
+            return METRICS[name].compute([*bursts])
         if name in SHARING_METRICS:
             return None if self.sharing is None else METRICS[name].compute(self.sharing)
         return self.metrics.get(name)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from quicgym.envs.scenarios.applications import RealTimeMedia, RequestResponse, Video, WebPage
+from quicgym.envs.scenarios.applications import (
+    Bursts,
+    RealTimeMedia,
+    RequestResponse,
+    Video,
+    WebPage,
+)
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
@@ -127,6 +134,26 @@ def asking_flows(scenario: Scenario) -> list[int]:
         for index, (_, flow) in enumerate(scenario.single_flows())
         if isinstance(flow.application, RequestResponse | Video | RealTimeMedia)
     ]
+
+
+def burst_times_s(scenario: Scenario) -> list[tuple[float, float]]:
+    """Returns begin and end of the bursts of all flows, in s; those that overlap are one."""
+    found: list[tuple[float, float]] = []
+    for _, flow in scenario.single_flows():
+        if isinstance(bursts := flow.application, Bursts):
+            left_s = scenario.duration_s - flow.start_s
+            count = min(bursts.burst_count, math.ceil(left_s / bursts.burst_period_s))
+            begins = (flow.start_s + number * bursts.burst_period_s for number in range(count))
+            found += [
+                (begin, min(begin + bursts.burst_duration_s, scenario.duration_s))
+                for begin in begins
+            ]
+    merged: list[tuple[float, float]] = []
+    for begin, end in sorted(found):
+        if merged and begin <= merged[-1][1]:
+            begin, end = merged[-1][0], max(merged.pop()[1], end)
+        merged.append((begin, end))
+    return merged
 
 
 def traffic_of_flow(

@@ -9,9 +9,10 @@ import pytest
 
 import quicgym
 from quicgym import Run, Scenario, ScenarioError, Simulation
+from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
-from quicgym.envs.simulation.metrics import OF_FLOWS
+from quicgym.envs.simulation.metrics import BURST_METRICS, OF_FLOWS
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
 COUNTED = ("sent_bytes", "received_packets", "goodput_bytes", "dropped_packets", "rtt_samples")
@@ -164,3 +165,42 @@ def test_a_simulation_without_marks_is_not_measured() -> None:
             ValueError, match="is not measured; give it `marks`, which may be empty"
         ):
             Run.of(simulation)
+
+
+def with_bursts(**more: Any) -> Scenario:
+    """40 Mbps, and bursts of 30 Mbps beside it for a second in three, over 50 Mbps."""
+    bursts = {
+        "kind": "bursts", "rate_mbps": 0, "burst_rate_mbps": 30, "burst_duration_s": 1,
+        "burst_period_s": 3, "burst_count": 2,
+    }  # fmt: skip
+    original = {"application": {"kind": "constant-rate", "rate_mbps": 40}}
+    unresponsive = {
+        "controller": "external",
+        "parameters": {"window_bytes": 1e7, "pacing_rate": 1e7},
+    }
+    return dumbbell(
+        [original, {"start_s": 2, "application": bursts, **unresponsive}], duration_s=8, **more
+    )
+
+
+def test_goodput_during_bursts_is_what_they_leave() -> None:
+    outcome = RunJob(with_bursts(), "cubic", "native", 0, measures=BURST_METRICS).run()
+    assert outcome["burst_goodput_mbps"] == pytest.approx(50 * 1172 / 1230 - 30, rel=0.1)
+    assert outcome["agent_goodput_mbps"] > outcome["burst_goodput_mbps"] + 10
+    assert outcome["burst_one_way_delay_ms"] > outcome["flows"][0]["mean_one_way_delay_ms"]
+
+
+def test_goodput_during_bursts_is_that_of_its_windows() -> None:
+    scenario = with_bursts()
+    run = quicgym.run(scenario, "cubic", marks_s=[2, 3, 5, 6])
+    parts = [run.over(2, 3), run.over(5, 6)]
+    goodputs = [part.flows[0].goodput_mbps for part in parts]
+    assert run.metric("burst_goodput_mbps") == pytest.approx(sum(goodputs) / 2)
+    assert parts[1].metric("burst_goodput_mbps") == pytest.approx(goodputs[1])
+    received = [part.totals[0]["received_packets"] for part in parts]
+    delays = [part.flows[0].mean_one_way_delay_ms or 0.0 for part in parts]
+    expected = np.average(delays, weights=received)
+    assert run.metric("burst_one_way_delay_ms") == pytest.approx(expected)
+    assert quicgym.run(dumbbell([{}]), "cubic").metric("burst_goodput_mbps") is None
+    with pytest.raises(ValueError, match="from_s = 2"):
+        quicgym.run(scenario, "cubic").metric("burst_goodput_mbps")
