@@ -105,6 +105,8 @@ Scope = Literal["flow", "run", "agents", "others"]
 CONVERGED_SHARE = 0.9
 """Share of the second half's rate at which a flow has converged; our reading of convergence."""
 CONVERGENCE_WINDOW_S = 0.1
+REDUCED_SHARE = 0.9
+"""Share of its largest value so far below which a window has been reduced; our reading."""
 LARGEST_WINDOW_SHARE = 0.95
 """Share of its largest value from which on a window is at its maximum; our reading."""
 HEADER_BYTES = {"ip": LINK_HEADER_BYTES - 2, "wire": LINK_HEADER_BYTES}
@@ -714,6 +716,22 @@ def _recovery_time_s(trace: np.ndarray) -> float | None:
     return float(np.diff([*reached, time[-1]]).max())
 
 
+def _rate_trend(trace: np.ndarray) -> float | None:
+    time, received = trace["time"] * 1e-9, trace["received_bytes"].astype(float)
+    if len(time) < 2:
+        return None
+    at_half = float(np.interp((time[0] + time[-1]) / 2, time, received))
+    return ratio(received[-1] - at_half, at_half - received[0])
+
+
+def _first_reduction_s(trace: np.ndarray) -> float | None:
+    window = trace["window_bytes"].astype(float)
+    reduced = window < REDUCED_SHARE * np.maximum.accumulate(window)
+    if not reduced.any():
+        return None
+    return float(trace["time"][np.argmax(reduced)] - trace["time"][0]) * 1e-9
+
+
 @dataclass(frozen=True)
 class TraceMetrics:
     """Metrics of a flow's time series, which begins with the flow."""
@@ -733,6 +751,12 @@ class TraceMetrics:
     time_at_largest_window_percent: float | None = metric("time at the largest window (%)", "%",
         "100 · samples whose window is at least 95% of the largest / samples",
         _time_at_largest_window_percent, needs_traces=True)
+    rate_trend: float | None = metric("trend of the receiving rate", "1",
+        "receiving rate of the second half of the flow's time / of the first half", _rate_trend,
+        needs_traces=True)
+    first_reduction_s: float | None = metric("first reduction of the window (s)", "s",
+        "from the flow's start until the window is first below 90% of its largest value so far",
+        _first_reduction_s, needs_traces=True)
 
 
 def convergence(kind: Literal["arrival", "departure"]) -> Any:

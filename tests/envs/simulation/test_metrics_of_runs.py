@@ -239,6 +239,22 @@ def test_a_window_within_a_twentieth_of_its_largest_is_at_its_maximum() -> None:
     assert percent == pytest.approx(100 * 600 / 1001)
 
 
+def test_the_trend_is_the_rate_of_the_second_half_over_that_of_the_first() -> None:
+    rate = np.where(np.arange(1000) < 500, 1.0, 1.5)
+    received = np.concatenate([[0], np.cumsum(rate * 1e6 / 8 / 100)])
+    assert trace_metric("rate_trend", received_bytes=received) == pytest.approx(1.5, abs=1e-4)
+    assert trace_metric("rate_trend") is None
+
+
+def test_a_window_is_reduced_when_a_tenth_of_its_largest_so_far_is_gone() -> None:
+    window = np.full(1001, 10_000)
+    window[:100] = 5000
+    window[300:] = 9500
+    window[400:] = 8900
+    assert trace_metric("first_reduction_s", window_bytes=window) == pytest.approx(4)
+    assert trace_metric("first_reduction_s", window_bytes=window[0]) is None
+
+
 def test_every_metric_of_runs_and_traces_has_a_case() -> None:
     assert set(EXPECTED) == {entry.name for entry in OF_RUNS}
-    assert len(OF_TRACES) == 5
+    assert len(OF_TRACES) == 7
