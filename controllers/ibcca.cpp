@@ -22,6 +22,7 @@ struct IbccaParameters {
     double expired_rtprop_follows = 0.0;  // 0 or 1
     double rise_restarts_cycle = 0.0;     // 0 or 1
     double blocked_by_window = 0.0;       // 0 or 1
+    double stay_needs_both = 0.0;         // 0 or 1
     std::vector<double> gain_cycle_without_rise = BbrParameters().gain_cycle;
 };
 
@@ -102,6 +103,11 @@ const ParameterTable<IbccaParameters>& table() {
             "1: the sender also counts as blocked when a round finds the congestion window full while data "
             "waits, and the round before did not; 0: send buffer and flow control alone",
             "IBCCA III.B leaves open what Blocked is"),
+        number<P, &P::stay_needs_both>(
+            "stay_needs_both", 0.0, 1.0, "",
+            "ProbeBW outlasts RTprop's window 0: while derate is not negative or nothing was blocked; 1: while "
+            "both is so, and otherwise BBR's ProbeRTT follows",
+            "0: IBCCA Algorithm 1, line 4; 1: the text after equation 3"),
         list<P, &P::gain_cycle_without_rise>(
             "gain_cycle_without_rise", 0.1, 10.0, "",
             "Pacing gains of ProbeBW while the delay does not rise; not used with rise_restarts_cycle 1",
@@ -144,9 +150,10 @@ void Ibcca::on_ack(const AckEvent& event) {
     const bool congested = blocked > 0 && derate() < 0;
     const bool in_probe_bw = before == ControllerMode::probe_bw;
     // Lines 4 and 5, 9 and 10.
-    probe_rtt_rule_.may_begin = !in_probe_bw;
+    const bool stays = is_on(parameters_.stay_needs_both) ? blocked == 0 && derate() >= 0 : !congested;
+    probe_rtt_rule_.may_begin = !in_probe_bw || !stays;
     probe_rtt_rule_.begins_now = in_probe_bw && congested;
-    probe_rtt_rule_.rtprop_expires = !in_probe_bw || congested || is_on(parameters_.expired_rtprop_follows);
+    probe_rtt_rule_.rtprop_expires = !in_probe_bw || !stays || is_on(parameters_.expired_rtprop_follows);
     choose_gain_cycle(event.now, in_probe_bw, tested);
     // Lines 11 to 13.
     if (before == ControllerMode::probe_rtt && tested && congested) extend_probe_rtt(event.now, blocked);

@@ -97,6 +97,25 @@ def test_stays_when_rtprop_is_older_than_its_window(follows):
     assert driver.controller.snapshot.round_trip_estimate == (2 * RTT if follows else RTT)
 
 
+@pytest.mark.parametrize(
+    "delays, blocked, mode",
+    [
+        ((140, 130, 120, 110), 0, Mode.probe_bw),  # both
+        ((140, 130, 120, 110), 1, Mode.probe_rtt),  # blocked
+        (RISE, 0, Mode.probe_rtt),  # the delay rises
+    ],
+)
+def test_probe_bw_may_outlast_rtprop_only_while_nothing_is_blocked_and_no_delay_rises(
+    delays, blocked, mode
+):
+    for needs_both in (0, 1):
+        driver = in_probe_bw(stay_needs_both=needs_both)
+        measure(driver, *delays, blocked=blocked)
+        assert driver.mode == Mode.probe_bw
+        driver.ack(after=11 * SECOND, rate=RATE, rtt=2 * RTT)
+        assert driver.mode == (mode if needs_both else Mode.probe_bw)
+
+
 def test_bbrs_other_reasons_for_probe_rtt_stay():
     driver = Driver(_core.make_controller("ibcca"), RTT)
     driver.ack(rate=RATE)
