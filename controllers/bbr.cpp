@@ -256,8 +256,12 @@ void Bbr::decide(const AckEvent& event) {
     const double target = in_flight_target(cwnd_gain_);
     double next = (window + target) * 0.5;  // row 1, equation 2
     if (queue_is_long) {
-        const double previous_window = 2.0 * window - target;  // row 2, equations 6 and 7
+        const bool is_stored = derived_.stored_window && window_of_short_queue_ > 0.0;
+        const double previous_window =
+            is_stored ? window_of_short_queue_ : 2.0 * window - target;  // row 2, equations 6 and 7
         next = (previous_window + window) * 0.5;
+    } else {
+        window_of_short_queue_ = window;
     }
     // Row 2 moves away from targetCwnd, in either direction: both ends need a bound.
     window_bytes_ = bounded_window(std::min(next, parameters_.window_cap_targets * target));
@@ -417,6 +421,7 @@ void Bbr::apply_parameters(BbrParameters&& parameters) {
     derived_.probe_rtt_duration = static_cast<Time>(parameters_.probe_rtt_duration_ms * 1e6);
     derived_.window_rule = parameters_.gamma < kInfinity;
     derived_.loss_needs_queue = parameters_.loss_needs_queue >= 0.5;
+    derived_.stored_window = parameters_.stored_window >= 0.5;
     derived_.conservation_round = parameters_.conservation_round >= 0.5;
     derived_.rtprop_follows = parameters_.alpha == 0.0 || parameters_.smoothing_updates_rtprop >= 0.5;
 }

@@ -64,6 +64,7 @@ private:
         Time probe_rtt_duration = 0;
         bool window_rule = false;      // eBCC: gamma is finite
         bool loss_needs_queue = true;  // eBCC: rows 3 and 4 need diff >= gamma
+        bool stored_window = false;    // eBCC: pfCwnd is a window that there was
         bool rtprop_follows = true;    // RTprop takes lower samples
         bool conservation_round = true;
     };
@@ -118,7 +119,8 @@ private:
     bool probe_rtt_because_of_loss_ = false;
     bool probe_rtt_round_done_ = false;
     bool lost_since_decision_ = false;
-    bool window_held_ = false;  // eBCC: only decisions move the window
+    double window_of_short_queue_ = 0.0;  // before the last decision with diff < gamma; 0: none yet
+    bool window_held_ = false;            // eBCC: only decisions move the window
     int full_pipe_rounds_ = 0;
     double full_pipe_bandwidth_ = 0.0;
     double pacing_gain_ = 0.0;

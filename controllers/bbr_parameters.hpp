@@ -26,6 +26,7 @@ struct BbrParameters {
     double decision_interval_rounds = 1.0;
     double window_cap_targets = 1.0;
     double loss_needs_queue = 1.0;    // 0 or 1
+    double stored_window = 0.0;       // 0 or 1
     double conservation_round = 1.0;  // 0 or 1
     double extra_acked_gain = 1.0;
 };
@@ -102,6 +103,10 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "1: a loss leads to ProbeRTT, and cuts the window there, while diff >= gamma; 0: every loss does. "
             "No effect while gamma is infinite",
             "eBCC: 1 is Algorithm 1, lines 9 and 11; 0 is the text of 3.3, before equation 8"),
+        number<P, &P::stored_window>(
+            "stored_window", 0.0, 1.0, "",
+            "pfCwnd is 0: 2 cwnd - targetCwnd; 1: what the window was before the last decision with diff < gamma",
+            "eBCC: 0 is equation 6; 1 is the text after equation 7"),
         number<P, &P::conservation_round>(
             "conservation_round", 0.0, 1.0, "",
             "1: a recovery begins with a round of packet conservation, and lasts until a round loses nothing; "

@@ -84,6 +84,17 @@ def test_row_2_steps_back_from_the_target():
     assert driver.mode == Mode.probe_bw
 
 
+def test_row_2_may_go_half_way_to_the_window_before_the_last_row_1():
+    driver = below_target(0.5, stored_window=1)
+    before = driver.window
+    decide(driver)
+    window = driver.window
+    decide(driver, LONG)
+    assert driver.window == pytest.approx((before + window) / 2, abs=1)
+    decide(driver, LONG)
+    assert driver.window == pytest.approx((3 * before + window) / 4, abs=1)
+
+
 def test_row_2_stops_at_the_floor():
     driver = below_target(0.75)
     for _ in range(20):
