@@ -28,6 +28,7 @@ from gymnasium.spaces import Box, Space
 
 from quicgym.envs.arguments import check_arguments, keywords
 from quicgym.envs.info import INFO_COLUMNS, row_info
+from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Sb3VecEnv(VecEnv):
 
     An episode that ends is followed by the next one in the same step: its last observation is
     `terminal_observation` in that row's info, and `TimeLimit.truncated` says whether time was up.
+    A reward counts by the length of its step: one of 100 ms counts once, one of 250 ms two and a
+    half times, so that a return is what `quicgym evaluate` measures times the episode's length.
     Rewards are float32. What `seed` and `set_options` give holds from the next `reset`; the options
     are one mapping for all rows.
 
@@ -89,6 +92,7 @@ class Sb3VecEnv(VecEnv):
         self._privileged = privileged
         self._actions: np.ndarray | None = None
         self._next_seed: int | None = None
+        self._times_s = np.zeros(environments.num_envs)  # where each row's step began
         action_space = copy.deepcopy(environments.single_action_space)
         setattr(action_space, RECORD, _record(environments))
         super().__init__(
@@ -115,6 +119,7 @@ class Sb3VecEnv(VecEnv):
         if any(other != first for other in others):
             raise ValueError("set_options: the rows share their options; give one mapping")
         observations, info = self._environments.reset(seed=self._next_seed, options=first or None)
+        self._times_s = info["time_s"].copy()
         self.reset_infos = self._infos(info)
         self._next_seed = None
         self._reset_options()
@@ -132,7 +137,9 @@ class Sb3VecEnv(VecEnv):
         )
         infos = self._infos(info)
         done = terminations | truncations
+        ends_s = info["time_s"].copy()
         if done.any():
+            ends_s[done] = info["final_info"]["time_s"][done]
             rows = np.flatnonzero(done)
             ended = {name: info["final_info"][name][rows] for name in INFO_COLUMNS}
             last = self._observations(np.stack(info["final_obs"][rows]), ended)
@@ -142,7 +149,10 @@ class Sb3VecEnv(VecEnv):
                     "terminal_observation": observation,
                     "TimeLimit.truncated": bool(truncations[row] and not terminations[row]),
                 }
-        return self._observations(observations, info), rewards.astype(np.float32), done, infos
+        weights = (ends_s - self._times_s) * 1e3 / REWARD_INTERVAL_MS
+        self._times_s = info["time_s"].copy()
+        rewards = (rewards * weights).astype(np.float32)
+        return self._observations(observations, info), rewards, done, infos
 
     def close(self) -> None:
         """Closes the environments."""
@@ -292,9 +302,12 @@ def make_sb3(
         infos: "all" or "ends", see Sb3VecEnv.
         privileged: Whether observations have what only the network knows, see Sb3VecEnv.
         **arguments: Arguments of CongestionControlVectorEnv, but for autoreset_mode.
+            `reward_interval_ms` None stands for 100, as in `quicgym evaluate`.
     """
     own = ("infos", "privileged")
     check_arguments(arguments, (*own, *keywords(CongestionControlVectorEnv.__init__)))
+    if arguments.get("reward_interval_ms") is None:
+        arguments["reward_interval_ms"] = REWARD_INTERVAL_MS
     environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
     assert isinstance(environments, CongestionControlVectorEnv)
     return VecMonitor(Sb3VecEnv(environments, infos, privileged=privileged))

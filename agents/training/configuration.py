@@ -26,6 +26,7 @@ from quicgym.envs.registration import EnvironmentId, environment_ids, find_envir
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.suites import refuse_held_out
+from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.errors import UserError
 from quicgym.input_files import MOST_WEIGHTS_BYTES
 from quicgym.python_files import is_python_object
@@ -43,8 +44,8 @@ class ConfigError(UserError, ValueError):
 class EnvironmentConfig(StrictModel):
     """The environments that training steps; arguments of quicgym.make_vec.
 
-    The fields that are not listed here are those of quicgym.Decisions. Policies are always measured
-    with `reward_interval_ms` = 100.
+    The fields that are not listed here are those of quicgym.Decisions. `reward_interval_ms` is 100
+    unless it is given, as where policies are evaluated.
 
     Attributes:
         id: The environment's name or id, such as "tuning" or "quicgym/Tuning-v1".
@@ -64,7 +65,7 @@ class EnvironmentConfig(StrictModel):
     threads: int | None = Field(default=None, ge=1)
     decision_interval_ms: float = declared("decision_interval_ms")
     decision_interval_rtts: float | None = declared("decision_interval_rtts")
-    reward_interval_ms: float | None = declared("reward_interval_ms")
+    reward_interval_ms: float = declared("reward_interval_ms", REWARD_INTERVAL_MS)
     history_length: int | None = declared("history_length")
     reward: str = "fair-throughput"
     reward_per_flow: bool = False

@@ -39,13 +39,19 @@ def test_rows_are_those_of_the_vector_environment(name):
     ours = make(name)
     theirs = quicgym.make_vec(name, num_envs=3, autoreset_mode="SameStep", **SHORT)
     ours.seed(7)
-    assert np.array_equal(ours.reset(), theirs.reset(seed=7)[0])
+    first, info = theirs.reset(seed=7)
+    assert np.array_equal(ours.reset(), first)
+    begins_s = info["time_s"].copy()
     ends = 0
     for batch in batches(ours, 20):
         observations, rewards, done, infos = ours.step(batch)
         expected, expected_rewards, terminations, truncations, info = theirs.step(batch)
         assert np.array_equal(observations, expected) and observations.dtype == np.float32
-        assert np.array_equal(rewards, expected_rewards.astype(np.float32))
+        ends_s = info["time_s"].copy()
+        for row in np.flatnonzero(done):
+            ends_s[row] = info["final_info"]["time_s"][row]
+        assert np.allclose(rewards, expected_rewards * (ends_s - begins_s) * 10, rtol=1e-6)
+        begins_s = info["time_s"].copy()
         assert rewards.dtype == np.float32
         assert np.array_equal(done, terminations | truncations)
         for row in np.flatnonzero(done):
@@ -56,6 +62,31 @@ def test_rows_are_those_of_the_vector_environment(name):
         for row in np.flatnonzero(~done):
             assert "terminal_observation" not in infos[row]
     assert ends >= 6
+
+
+@pytest.mark.parametrize("step", [{"decision_interval_ms": 250}, {"decision_interval_rtts": 1.5}])
+def test_a_return_is_what_is_evaluated_however_long_the_steps_are(step):
+    """The reward of intervals of 100 ms, integrated over time."""
+    import quicgym
+
+    path = {"scenario": helper.scenario(flows=2, duration_s=5)}
+    ours = make(num_envs=1, per_flow=False, **path, **step)
+    theirs = quicgym.make_vec(
+        "quicgym/Tuning-v1", 1, autoreset_mode="SameStep", reward_interval_ms=100, **path, **step
+    )
+    ours.seed(3)
+    ours.reset()
+    _, info = theirs.reset(seed=3)
+    total = integral = 0.0
+    done = np.array([False])
+    while not done[0]:
+        begin_s = info["time_s"][0]
+        _, reward, done, _ = ours.step(np.zeros((1, 18)))
+        total += float(reward[0])
+        _, reward, _, _, info = theirs.step(np.zeros((1, 18)))
+        last = info["final_info"] if done[0] else info
+        integral += reward[0] * (last["time_s"][0] - begin_s)
+    assert total == pytest.approx(integral / 0.1, rel=1e-6)
 
 
 def test_a_critic_sees_no_nan_before_the_first_rtt_sample():
