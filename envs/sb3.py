@@ -73,6 +73,11 @@ class Sb3VecEnv(VecEnv):
             have one, the others an empty one, which is all that training reads and much cheaper.
         privileged: Observations end with PRIVILEGED, for a critic; a policy that is to run in a
             network must not see them.
+        empty_rows: Episodes may have fewer agents than there are rows for them. Only for what
+            leaves the rows without an agent out, as PPO of `quicgym train` does.
+
+    Raises:
+        ValueError: By `reset` and `step_wait`: a row has no agent, and there is no `empty_rows`.
 
     Example:
         environments = make_sb3("quicgym/Tuning-v1", num_envs=64)
@@ -85,11 +90,13 @@ class Sb3VecEnv(VecEnv):
         infos: Literal["all", "ends"] = "all",
         *,
         privileged: bool = False,
+        empty_rows: bool = False,
     ) -> None:
         """Takes the environments over; closing this closes them."""
         self._environments = environments
         self._every_info = infos == "all"
         self._privileged = privileged
+        self._empty_rows = empty_rows
         self._actions: np.ndarray | None = None
         self._next_seed: int | None = None
         self._times_s = np.zeros(environments.num_envs)  # where each row's step began
@@ -120,6 +127,7 @@ class Sb3VecEnv(VecEnv):
             raise ValueError("set_options: the rows share their options; give one mapping")
         observations, info = self._environments.reset(seed=self._next_seed, options=first or None)
         self._times_s = info["time_s"].copy()
+        self._check_agents()
         self.reset_infos = self._infos(info)
         self._next_seed = None
         self._reset_options()
@@ -136,6 +144,7 @@ class Sb3VecEnv(VecEnv):
             self._actions
         )
         infos = self._infos(info)
+        self._check_agents()
         done = terminations | truncations
         ends_s = info["time_s"].copy()
         if done.any():
@@ -177,6 +186,20 @@ class Sb3VecEnv(VecEnv):
         """Rows have no wrappers."""
         return [False for _ in self._get_indices(indices)]
 
+    def _check_agents(self) -> None:
+        batch = self._environments.batch
+        if self._empty_rows or batch.has_agent.all():
+            return
+        row = int(np.flatnonzero(~batch.has_agent)[0])
+        episode = batch.episodes[row // batch.agent_count]
+        assert episode is not None, "it has begun"
+        raise ValueError(
+            f"per_flow = True: {episode.scenario.name} has fewer than {batch.agent_count} agents, "
+            f"so row {row} has none, and a model would learn from it all the same; leave per_flow "
+            "out, give a scenario or a distribution whose paths all have the same number of "
+            "agents, or train by `quicgym train ppo`, which leaves such rows out"
+        )
+
     def _observations(self, observations: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         if not self._privileged:
             return observations
@@ -188,6 +211,18 @@ class Sb3VecEnv(VecEnv):
     def _get_indices(self, indices: Any) -> Iterable[int]:
         rows: Iterable[int] = super()._get_indices(indices)
         return rows
+
+
+class AgentsMonitor(VecMonitor):
+    """A VecMonitor that counts no episode of a row without an agent, see `Sb3VecEnv.empty_rows`."""
+
+    def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Moves every row on; only ended episodes of an agent have an info `episode`."""
+        observations, rewards, done, infos = super().step_wait()
+        for row in np.flatnonzero(done):
+            if np.isnan(infos[row]["time_s"]):
+                del infos[row]["episode"]
+        return observations, rewards, done, infos
 
 
 def _record(environments: CongestionControlVectorEnv) -> dict[str, Any]:

@@ -155,9 +155,14 @@ class AgentsRollout(RolloutBuffer):
     def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:
         """Yields the rows of an update; an update without an agent is left out."""
         for samples in super().get(batch_size):
-            has_agent = samples.observations[:, : self._observation_size].any(dim=1)
+            has_agent = _has_agent(samples.observations, self._observation_size)
             if has_agent.any():
                 yield RolloutBufferSamples(*(column[has_agent] for column in samples))
+
+
+def _has_agent(observations: Any, size: int) -> Any:
+    """Returns which rows of an array or a tensor have an agent, see AgentsRollout."""
+    return observations[:, :size].any(1)
 
 
 def policy_arguments(
@@ -234,6 +239,12 @@ class Sb3Trainer:
     def step(self) -> int:
         """The number of decisions so far, of all rows."""
         return int(self.model.num_timesteps)
+
+    def rows_with_agent(self) -> np.ndarray:
+        """Returns which rows had an agent before the last step."""
+        observations: Any = self.model._last_obs
+        size = self._decisions.observation_space.shape[0]
+        return np.asarray(_has_agent(observations, size))
 
     @property
     def network(self) -> nn.Module:
@@ -367,7 +378,9 @@ class _Rollouts(BaseCallback):
 
     def _on_step(self) -> bool:
         # The rollout's buffer has more: PPO adds to an episode's end the value of what follows.
-        self._rewards.append(float(self.locals["rewards"].mean()))
+        rewards = self.locals["rewards"][self._trainer.rows_with_agent()]
+        if len(rewards):
+            self._rewards.append(float(rewards.mean()))
         return True
 
     def _on_rollout_end(self) -> None:

@@ -24,9 +24,10 @@ from quicgym.envs.episodes import EpisodeSource
 from quicgym.envs.ns3_workers import Ns3WorkerBatch
 from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import find_reward
-from quicgym.envs.sb3 import make_sb3
+from quicgym.envs.sb3 import AgentsMonitor, Sb3VecEnv
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_entry
+from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
 from quicgym.validation import validated
 
 
@@ -99,11 +100,10 @@ def make_environments(config: TrainingConfig) -> VecEnv:
             "algorithm that plays whole episodes (grpo, aggrevate, coordinate-aggrevate, "
             "choice-aggrevate), a scenario, or a distribution without all_agents"
         )
-    return make_sb3(
+    simulations = make_vec(
         environment.id,
         environment.simulations,
-        infos="ends",
-        privileged=config.network.privileged_critic,
+        autoreset_mode="same_step",
         per_flow=True,
         num_threads=environment.threads,
         engine=environment.engine,
@@ -112,6 +112,10 @@ def make_environments(config: TrainingConfig) -> VecEnv:
         reward=find_reward(environment.reward),
         reward_per_flow=environment.reward_per_flow,
     )
+    assert isinstance(simulations, CongestionControlVectorEnv)
+    privileged = config.network.privileged_critic
+    rows = Sb3VecEnv(simulations, "ends", privileged=privileged, empty_rows=draws_agents)
+    return AgentsMonitor(rows)
 
 
 def _episode_trainer(

@@ -141,6 +141,35 @@ def test_seed_and_options_are_forgotten_after_that_reset():
     assert [episode.controller for episode in rows.batch.episodes] == [None] * 3
 
 
+class FewerLater:
+    """Paths with two agents, but those that begin after the first two have one."""
+
+    most_agents = 2
+
+    def __init__(self):
+        self.drawn = 0
+
+    def sample(self, rng):
+        self.drawn += 1
+        return helper.scenario(flows=1 + (self.drawn <= 2), duration_s=0.5)
+
+
+def test_rows_without_an_agent_are_refused_because_a_model_would_learn_from_them():
+    from stable_baselines3 import PPO
+
+    words = r"per_flow = True: .* agents, .* leave per_flow out, .*quicgym train ppo"
+    drawn = make("window", 16, scenario="self-play-50", per_flow=True)
+    with pytest.raises(ValueError, match=words):
+        PPO("MlpPolicy", drawn, n_steps=4, batch_size=8).learn(1)
+    later = make("window", 2, scenario=FewerLater(), per_flow=True)
+    later.reset()
+    with pytest.raises(ValueError, match=words):
+        for batch in batches(later, 20):
+            later.step(batch)
+    alike = make("window", 2, per_flow=True)
+    assert len(alike.reset()) == 4
+
+
 def test_ppo_learns_without_nan_or_infinity():
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor

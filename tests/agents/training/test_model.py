@@ -169,6 +169,32 @@ def test_training_steps_the_environments_of_its_configuration(change, here):
         assert np.array_equal(rewards, expected[1].astype(np.float32))
 
 
+def test_rows_without_an_agent_are_no_part_of_what_is_logged(here):
+    (here / "one.py").write_text(
+        "import numpy as np\none = lambda info: np.ones(len(info['jain']))"
+    )
+    changes = [
+        "scenario=self-play-50",
+        "simulations=16",
+        "id=quicgym/Window-v1",
+        "reward=one.py:one",
+    ]
+    _, trainer = made(
+        here,
+        *(f"environment.{change}" for change in changes),
+        "hyperparameters.n_steps=250",
+        "hyperparameters.batch_size=1000",
+        "start.std=null",
+    )
+    watch, rows = Unwatched(), trainer.model.n_envs
+    trainer.reseed(np.random.SeedSequence(5))
+    trainer.learn(250 * rows, 250 * rows, watch)
+    assert not trainer.model.get_env().unwrapped.environments.batch.has_agent.all()
+    logged = {name: value for (_, name), value in watch.values.items()}
+    assert logged["rollout/reward"] == 1.0
+    assert logged["rollout/ep_rew_mean"] == logged["rollout/ep_len_mean"] > 0
+
+
 def test_a_linear_schedule_falls_over_the_run_in_whatever_parts_it_is_learned(here):
     changes = ("hyperparameters.learning_rate=linear_4e-4", "hyperparameters.gamma=0.9")
     _, trainer = made(here, *changes)
