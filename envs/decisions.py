@@ -148,8 +148,7 @@ DECISION_ARGUMENTS = tuple(inspect.signature(Decisions).parameters)[1:]
 """The names of the fields that are keyword arguments of the environments."""
 
 
-def declared(name: str, default: Any = None) -> Any:
-    """Returns a field of Decisions for a pydantic model: its range, and its or another default."""
+def declared(name: str) -> Any:
+    """Returns a field of Decisions, with its default and its range, for a pydantic model."""
     smallest, largest = _RANGES.get(name, (None, None))
-    default = getattr(Decisions, name) if default is None else default
-    return Field(default=default, ge=smallest, le=largest)
+    return Field(default=getattr(Decisions, name), ge=smallest, le=largest)

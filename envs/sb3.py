@@ -158,7 +158,7 @@ class Sb3VecEnv(VecEnv):
                     "terminal_observation": observation,
                     "TimeLimit.truncated": bool(truncations[row] and not terminations[row]),
                 }
-        weights = (ends_s - self._times_s) * 1e3 / REWARD_INTERVAL_MS
+        weights = np.nan_to_num(ends_s - self._times_s) * 1e3 / REWARD_INTERVAL_MS  # 0: no agent
         self._times_s = info["time_s"].copy()
         rewards = (rewards * weights).astype(np.float32)
         return self._observations(observations, info), rewards, done, infos

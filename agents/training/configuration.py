@@ -44,8 +44,8 @@ class ConfigError(UserError, ValueError):
 class EnvironmentConfig(StrictModel):
     """The environments that training steps; arguments of quicgym.make_vec.
 
-    The fields that are not listed here are those of quicgym.Decisions. `reward_interval_ms` is 100
-    unless it is given, as where policies are evaluated.
+    The fields that are not listed here are those of quicgym.Decisions. `reward_interval_ms` null
+    stands for 100, as where policies are evaluated.
 
     Attributes:
         id: The environment's name or id, such as "tuning" or "quicgym/Tuning-v1".
@@ -65,7 +65,7 @@ class EnvironmentConfig(StrictModel):
     threads: int | None = Field(default=None, ge=1)
     decision_interval_ms: float = declared("decision_interval_ms")
     decision_interval_rtts: float | None = declared("decision_interval_rtts")
-    reward_interval_ms: float = declared("reward_interval_ms", REWARD_INTERVAL_MS)
+    reward_interval_ms: float | None = declared("reward_interval_ms")
     history_length: int | None = declared("history_length")
     reward: str = "fair-throughput"
     reward_per_flow: bool = False
@@ -96,6 +96,8 @@ class EnvironmentConfig(StrictModel):
     def _of_the_environment(self) -> EnvironmentConfig:
         refuse_place(self.controller, "a training configuration")
         refuse_overrides(find_environment(self.id), "a training")
+        if self.reward_interval_ms is None:
+            object.__setattr__(self, "reward_interval_ms", REWARD_INTERVAL_MS)
         for name in ("history_length", "observations"):
             object.__setattr__(self, name, getattr(self.decisions, name))
         return self
