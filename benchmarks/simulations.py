@@ -8,7 +8,11 @@ from pathlib import Path
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.scenarios.engines import EngineName
-from quicgym.envs.simulation.controller_choice import find_controller, resolve_controllers
+from quicgym.envs.simulation.controller_choice import (
+    find_controller,
+    resolve_controllers,
+    warn_of_idle_ecn,
+)
 from quicgym.envs.simulation.window import WHOLE, Window
 
 TRACES_FOLDER = "traces"
@@ -36,7 +40,7 @@ def make_jobs(
         window.check(scenario)
         shown: dict[str | None, str | None] = {}
         for controller in controllers if scenario.has_open_flow else [None]:
-            resolve_controllers(scenario, controller)
+            warn_of_idle_ecn(scenario, resolve_controllers(scenario, controller))
             name = controller and find_controller(controller).name
             if shown.setdefault(name, controller) != controller:
                 raise ScenarioError(

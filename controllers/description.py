@@ -157,6 +157,19 @@ class ControllerInfo:
             numbers[name] = list(value) if isinstance(value, Iterable) else [value]
         return numbers
 
+    def wants_l4s(self, values: Mapping[str, Any]) -> bool:
+        """Returns whether its packets ask an L4S queue for marks, without the flow's `ecn`, too.
+
+        Args:
+            values: Numbers, lists of numbers or names of values by parameter.
+        """
+        if self.python_class is not None:
+            return False  # those in Python cannot ask for them
+        numbers = self.numbers(values)
+        if self.plugin is not None:
+            return bool(_core.plugin_wants_l4s(self.plugin, numbers))
+        return bool(_core.wants_l4s(self.own_name, numbers))
+
     def complete(self, values: dict[str, Any] | None = None) -> dict[str, list[float]]:
         """Returns every parameter: the defaults, overridden by `given`, overridden by `values`.
 

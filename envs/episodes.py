@@ -27,6 +27,7 @@ from quicgym.envs.simulation.controller_choice import (
     ControllerChoice,
     find_controller,
     resolve_controllers,
+    warn_of_idle_ecn,
 )
 from quicgym.envs.simulation.memory import check_memory, estimate
 from quicgym.envs.simulation.simulation import check_engine, flow_index, flow_indices
@@ -286,17 +287,16 @@ class EpisodeSource:
         agents_controller = find_controller(
             self.decisions.interface.controller if controller is None else controller
         )
+        chosen = [
+            agents_controller if index in agents else info for index, info in enumerate(controllers)
+        ]
+        if scenario is self.scenario:  # for each that is drawn it would be said too often
+            warn_of_idle_ecn(scenario, chosen)
         try:
             complete = agents_controller.complete(dict(parameters))
         except ValueError as error:
             raise ScenarioError(str(error)) from None
-        core = to_core(
-            scenario,
-            [
-                agents_controller if index in agents else info
-                for index, info in enumerate(controllers)
-            ],
-        )
+        core = to_core(scenario, chosen)
         core.pcap_prefix = self._pcap_prefix
         check_capabilities(scenario.name, core, self.engine)
         flows = core.flows

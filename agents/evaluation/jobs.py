@@ -22,6 +22,11 @@ from quicgym.envs.scenarios.engines import ENGINES
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
+from quicgym.envs.simulation.controller_choice import (
+    IdleEcnWarning,
+    find_controller,
+    lacks_marks,
+)
 from quicgym.envs.simulation.memory import fitting_interval_ms
 from quicgym.envs.simulation.metrics import BURST_METRICS, METRICS
 from quicgym.envs.simulation.packet_logs import PacketLogs
@@ -259,18 +264,21 @@ class RunJob:
                 marks_s=self._marks_s,
                 packet_logs=logs,
             )
-        return run(
-            self.scenario,
-            steering if self.scenario.has_open_flow else None,
-            self.engine,
-            self.seed,
-            trace_interval_ms=interval_ms,
-            from_s=from_s,
-            until_s=until_s,
-            marks_s=self._marks_s,
-            qlog=logs if self.engine == "native" else None,
-            pcap=logs if self.engine == "ns3" else None,
-        )
+        with warnings.catch_warnings():
+            # Whoever has made the jobs has said it once, and not in every process.
+            warnings.simplefilter("ignore", IdleEcnWarning)
+            return run(
+                self.scenario,
+                steering if self.scenario.has_open_flow else None,
+                self.engine,
+                self.seed,
+                trace_interval_ms=interval_ms,
+                from_s=from_s,
+                until_s=until_s,
+                marks_s=self._marks_s,
+                qlog=logs if self.engine == "native" else None,
+                pcap=logs if self.engine == "ns3" else None,
+            )
 
     def _keep_traces(self, done: Run, folder: Path) -> None:
         """Writes the time series of the flows and of the bottlenecks, with what they are of."""
@@ -447,6 +455,8 @@ def make_jobs(
                 f"reward preference: {choice} has no preference to weigh by; give another reward, "
                 "or policies of environments with one alone"
             )
+    for choice, policy in steering.items():
+        _warn_of_missing_marks(choice, policy, scenarios)
     files = _series_files(steering, names, series_in) if series_in else {}
 
     def played(entry: SuiteEntry, seed: int) -> Scenario:
@@ -470,6 +480,28 @@ def make_jobs(
         for entry in scenarios
         for seed in range(seeds)
     ]
+
+
+def _warn_of_missing_marks(
+    choice: str, policy: PolicyChoice, scenarios: Sequence[SuiteEntry]
+) -> None:
+    controller = (policy.load().options or {}).get("controller")
+    if controller is None:
+        return
+    info = find_controller(controller)
+    lacking = [
+        scenario.name
+        for scenario in (scenario_of(entry, 0) for entry in scenarios)
+        if lacks_marks(scenario, info)
+    ]
+    if lacking:
+        some = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
+        warnings.warn(
+            f"{choice}: asks for marks, and no queue on its path marks in {len(lacking)} of "
+            f"{len(scenarios)} scenarios ({some}), so it responds to losses alone there; take "
+            "scenarios whose queues have ecn_marking",
+            stacklevel=3,
+        )
 
 
 def _series_files(

@@ -22,6 +22,7 @@ numpy and SciPy have all that this needs, so the paper's library, rliable, is no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -127,14 +128,22 @@ class Bootstrap:
         return Estimate(float(value), float(low), float(high))
 
 
-def mean_interval(values: Sequence[float]) -> Estimate:
-    """Returns the mean of a number over seeds, with its 95% interval by Student's t."""
+def mean_interval(
+    values: Sequence[float], bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> Estimate:
+    """Returns the mean of a number over seeds, with its 95% interval by Student's t.
+
+    Args:
+        values: The number with each seed.
+        bounds: The least and the largest value that the number can have. The interval ends there,
+            because the mean cannot lie beyond.
+    """
     mean = float(np.mean(values))
     if len(values) < 2:
         return Estimate(mean, None, None)
     quantile = float(stdtrit(len(values) - 1, 0.5 + CONFIDENCE_PERCENT / 200))
     reach = quantile * float(np.std(values, ddof=1)) / len(values) ** 0.5
-    return Estimate(mean, mean - reach, mean + reach)
+    return Estimate(mean, max(bounds[0], mean - reach), min(bounds[1], mean + reach))
 
 
 def mean_difference(

@@ -9,6 +9,7 @@ an item over several checks, is met where all are, missed where one is, and open
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -29,6 +30,7 @@ from quicgym.benchmarks.checklist.model import (
     load_checklist,
 )
 from quicgym.console import say, wide_console
+from quicgym.envs.simulation.metrics import METRICS
 from quicgym.envs.simulation.window import Window
 from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
@@ -222,7 +224,10 @@ def _against(check: Check, numbers: Sequence[float | None]) -> dict[str, Any]:
     known = [number for number in numbers if number is not None]
     if not known or len(known) < len(numbers):
         return {"mean": None, "low": None, "high": None, "verdict": "open"}
-    estimate = mean_interval(known)
+    least, most = METRICS[check.number].bounds
+    if check.relative_to is not None:
+        most = math.inf  # of a quotient, which is signed where the number is
+    estimate = mean_interval(known, (least, most))
     mean, low, high = estimate.value, estimate.low, estimate.high
     if low is None or high is None:
         return {"mean": mean, "low": None, "high": None, "verdict": "open"}

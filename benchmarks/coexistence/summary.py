@@ -10,6 +10,7 @@ flows beside it no more than their like does, so the harm beyond that of the lik
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,14 @@ from typing import Any
 from quicgym.agents.evaluation.statistics import mean_interval
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.benchmarks.coexistence.grid import EXPERIMENTS, RTT_RATIO, Cell, CoexistenceJob, Grid
-from quicgym.envs.simulation.metrics import mean_of, metric, metrics_of, metrics_table, ratio
+from quicgym.envs.simulation.metrics import (
+    METRICS,
+    mean_of,
+    metric,
+    metrics_of,
+    metrics_table,
+    ratio,
+)
 
 Result = Mapping[str, Any]
 """Of one run, as `grid.result_of` returns it."""
@@ -109,10 +117,10 @@ def harms(what: str, name: str, *, extra: bool, less_is_better: bool = False) ->
         return metric(f"extra harm to {what}", "1", f"{formula}, minus that with one more of their "
             "like in the subject's place",
             lambda cell: cell.extra_harm(name, less_is_better=less_is_better), scope="others",
-            less_is_better=True)
+            less_is_better=True, limits=(-math.inf, math.inf))
     return metric(f"harm to {what}", "1", formula,
         lambda cell: cell.harm(name, cell.beside, less_is_better=less_is_better),
-        scope="others", less_is_better=True)
+        scope="others", less_is_better=True, limits=(-math.inf, 1.0))
 
 
 @dataclass(frozen=True)
@@ -204,7 +212,8 @@ class Results:
             measured = [Measured(*of_seed) for of_seed in zip(*columns, strict=True)]
             row = factors(cell)
             for entry in CELL_METRICS:
-                row |= _summed_up(entry.name, [entry.compute(one) for one in measured])
+                values = [entry.compute(one) for one in measured]
+                row |= _summed_up(entry.name, values, entry.bounds)
             rows.append(row)
         return rows
 
@@ -234,8 +243,9 @@ class Results:
                     if users == 0:  # the subject there is one more flow of the controller beside
                         of_rest = [_mean(result, name) for result in results]
                         of_users = [None] * len(results)
-                    row |= _summed_up(f"users_{name}", of_users)
-                    row |= _summed_up(f"others_{name}", of_rest)
+                    bounds = METRICS[name].bounds
+                    row |= _summed_up(f"users_{name}", of_users, bounds)
+                    row |= _summed_up(f"others_{name}", of_rest, bounds)
                 rows.append(row)
         return rows
 
@@ -258,11 +268,13 @@ class Results:
                     }
 
 
-def _summed_up(name: str, values: Sequence[float | None]) -> dict[str, Any]:
+def _summed_up(
+    name: str, values: Sequence[float | None], bounds: tuple[float, float]
+) -> dict[str, Any]:
     known = [value for value in values if value is not None]
     if not known:
         return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_seeds": 0}
-    estimate = mean_interval(known)
+    estimate = mean_interval(known, bounds)
     return {
         name: estimate.value,
         f"{name}_low": estimate.low,

@@ -222,14 +222,14 @@ class Games:
         wins, unrounded = self.wins(field), self.wins(field, rounded=False)
         rows = []
         for place, name in enumerate(field):
-            estimate = mean_interval(100 * wins[place].mean(axis=1))
+            estimate = mean_interval(100 * wins[place].mean(axis=1), (0.0, 100.0))
             rows.append(
                 {
                     "policy": name,
                     "kind": kinds[name],
                     "win_rate_percent": estimate.value,
-                    "low": None if estimate.low is None else max(0.0, estimate.low),
-                    "high": None if estimate.high is None else min(100.0, estimate.high),
+                    "low": estimate.low,
+                    "high": estimate.high,
                     "unrounded_win_rate_percent": 100 * float(unrounded[place].mean()),
                     "by": self._broken_down(wins[place]),
                 }

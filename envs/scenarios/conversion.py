@@ -200,10 +200,13 @@ def _give_controller(
         core.set_python_controller(controller)
     elif controller.plugin is not None:
         core.set_plugin_controller(controller.plugin)
-    parameters = flow.parameters
-    if flow.controller is None and core.transport == _core.Transport.quic:
-        parameters = scenario.controller_parameters.get(controller.own_name, {})
-        parameters = {**parameters, **controller.given}
-    else:
-        parameters = {**controller.given, **parameters}
-    core.parameters = controller.numbers(parameters)
+    core.parameters = controller.numbers(parameters_of(scenario, flow, controller))
+
+
+def parameters_of(
+    scenario: Scenario, flow: Flow | ShortFlows, controller: ControllerInfo
+) -> dict[str, Any]:
+    """Returns the parameters that a flow's controller has in place of its defaults."""
+    if flow.controller is None and getattr(flow, "transport", "quic") == "quic":
+        return {**scenario.controller_parameters.get(controller.own_name, {}), **controller.given}
+    return {**controller.given, **flow.parameters}

@@ -316,6 +316,8 @@ class Distribution(CheckedModel):
         if (random_jitter := drawn(self.jitter, rng)) is not None:
             jitter = UniformJitter(max_ms=random_jitter.max_rtt.sample(rng) * rtt_ms)
             reordering = bool(rng.uniform() < random_jitter.reordering)
+        # An outage may last beyond the end.
+        rate_schedule = tuple(step for step in rate_schedule if step.at_s < self.duration_s)
         return Scenario(
             name=self.name,
             description=self.description,

@@ -125,6 +125,12 @@ class Scenario(CheckedModel):
         """Returns the hops that a flow passes, counted from 0, in order from the senders' side."""
         return range(flow.first_hop - 1, flow.last_hop or 1 + len(self.chain))
 
+    def path_of(self, flow: Flow | ShortFlows) -> dict[str, Link]:
+        """Returns the links that a flow's data passes, by field; none with `wifi`."""
+        is_backward = isinstance(flow, Flow) and flow.direction == "backward"
+        links = list(self.links.items())[is_backward::2]
+        return dict(links[hop] for hop in self.hops_of(flow) if links)
+
     def content(self) -> list[Any]:
         """Returns all that a run of it depends on, the packets of its traces included."""
         return [
@@ -225,9 +231,10 @@ class Scenario(CheckedModel):
             )  # fmt: skip
         for index, flow in enumerate(self.flows):
             self._check_times(index, flow)
-            self._warn_of_idle_ecn(index, flow)
+            self._warn_of_idle_ecn(f"flows.{index}", flow)
             self._warn_of_slow_access(index, flow)
             self._warn_of_rare_acks(index, flow)
+        self._warn_of_late_steps()
         for controller, parameters in self.controller_parameters.items():
             field = "controller_parameters"
             if controllers.is_place(controller):
@@ -244,6 +251,7 @@ class Scenario(CheckedModel):
                     "start them earlier or make duration_s longer",
                 )  # fmt: skip
             self._check_load(index, entry)
+            self._warn_of_idle_ecn(f"short_flows.{index}", entry)
         names = [name for name, _ in (*self.single_flows(), *self.named_short_flows())]
         for name, count in Counter(names).items():
             if count > 1:
@@ -276,8 +284,7 @@ class Scenario(CheckedModel):
         return self
 
     def _check_load(self, index: int, entry: ShortFlows) -> None:
-        links = list(self.links.values())[::2]
-        rates = [links[hop].highest_rate_mbps for hop in self.hops_of(entry) if links]
+        rates = [link.highest_rate_mbps for link in self.path_of(entry).values()]
         carried_mbps = min([(entry.access or self.access).rate_mbps, *rates])
         offered_mbps = entry.offered_mbps(entry.max_datagram_bytes or self.max_datagram_bytes)
         if offered_mbps > MOST_LOAD * carried_mbps:
@@ -351,21 +358,32 @@ class Scenario(CheckedModel):
                     "leave out wifi or direction",
                 )  # fmt: skip
 
-    def _warn_of_idle_ecn(self, index: int, flow: Flow) -> None:
-        field = "bottleneck" if flow.direction == "forward" else "reverse"
-        links = list(self.links.values())[flow.direction == "backward" :: 2]
-        if flow.ecn and not any(links[hop].queue.marks for hop in self.hops_of(flow) if links):
+    def _warn_of_idle_ecn(self, field: str, flow: Flow | ShortFlows) -> None:
+        path = self.path_of(flow)
+        if flow.ecn and not any(link.queue.marks for link in path.values()):
             named = f" ({flow.name})" if flow.name else ""
-            remedy = "leave ecn out" if self.wifi else f"set {field}.queue.ecn_marking"
+            remedy = f"set {next(iter(path))}.queue.ecn_marking" if path else "leave ecn out"
             warnings.warn(
-                f"{self.name}: flows.{index}.ecn = True{named}: no queue on its path marks, so it "
+                f"{self.name}: {field}.ecn = True{named}: no queue on its path marks, so it "
                 f"changes nothing; {remedy}",
                 stacklevel=2,
             )
 
+    def _warn_of_late_steps(self) -> None:
+        for field, link in self._given_links():
+            for part in ("rate_schedule", "delay_schedule", "loss_schedule", "reroutes"):
+                for index, step in enumerate(getattr(link, part)):
+                    if step.at_s < self.duration_s:
+                        continue
+                    warnings.warn(
+                        f"{self.name}: {field}.{part}.{index}.at_s = {step.at_s:g}: changes "
+                        f"nothing, because the scenario ends at {self.duration_s:g} s; make "
+                        "duration_s longer, or leave it out",
+                        stacklevel=2,
+                    )
+
     def _warn_of_slow_access(self, index: int, flow: Flow) -> None:
-        links = list(self.links.values())[flow.direction == "backward" :: 2]
-        rates = [links[hop].rate_mbps for hop in self.hops_of(flow) if links]
+        rates = [link.rate_mbps for link in self.path_of(flow).values()]
         slowest = min((rate for rate in rates if rate is not None), default=0.0)
         access = flow.access or self.access
         if access.rate_mbps < slowest:

@@ -78,6 +78,7 @@ does not tell of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -132,6 +133,7 @@ class Metric:
             mean rate.
         traffic: The kind of traffic that has the metric; empty: every flow, or every run.
         needs_traces: Whether the metric is computed from a flow's time series.
+        limits: The least and the largest value that it can have; None: its unit says it.
     """
 
     name: str
@@ -145,6 +147,14 @@ class Metric:
     rate_of: str = ""
     traffic: str = ""
     needs_traces: bool = False
+    limits: tuple[float, float] | None = None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value that the metric can have."""
+        if self.limits is not None:
+            return self.limits
+        return 0.0, {"%": 100.0, "0 to 1": 1.0}.get(self.unit, math.inf)
 
 
 def metric(
@@ -505,10 +515,11 @@ def loss(scope: Literal["agents", "others"], whose: str) -> Any:
 class RunMetrics:
     """Metrics of the run as a whole, of the policy's flows, and of the others."""
 
-    reward: float | None = over_time("reward", "1", "the reward", "reward")
+    reward: float | None = over_time("reward", "1", "the reward", "reward",
+        limits=(-math.inf, math.inf))
     throughput_share: float | None = over_time("throughput share", "1",
         "what reached the receivers / mean capacity over the run", "throughput_share")
-    loss_rate: float | None = over_time("loss rate", "1",
+    loss_rate: float | None = over_time("loss rate", "0 to 1",
         "packets dropped / packets dropped or received", "loss_rate", less_is_better=True)
     jain_of_intervals: float | None = over_time("Jain's index of intervals", "0 to 1",
         "Jain's index over the throughputs of the flows that are active", "jain")

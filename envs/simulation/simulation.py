@@ -25,7 +25,11 @@ from quicgym.envs.scenarios.engines import (
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.controller_choice import ControllerChoice, resolve_controllers
+from quicgym.envs.simulation.controller_choice import (
+    ControllerChoice,
+    resolve_controllers,
+    warn_of_idle_ecn,
+)
 from quicgym.envs.simulation.engine import Ns3Module
 from quicgym.envs.simulation.memory import check_memory, estimate
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS, Series
@@ -242,6 +246,7 @@ class Simulation:
         )
         check_memory(scenario, memory)
         chosen = resolve_controllers(scenario, controllers)
+        warn_of_idle_ecn(scenario, chosen)
         core = to_core(scenario, chosen)
         core.trace_interval = nanoseconds((trace_interval_ms or 0.0) / 1e3)
         core.record_deliveries = record_deliveries

@@ -256,7 +256,7 @@ void bind_controllers(nb::module_& m) {
         [](const std::string& name, const nb::dict& parameters, std::uint64_t max_datagram_bytes) {
             return make_controller(name, to_parameter_values(parameters), max_datagram_bytes);
         },
-        "name"_a, "parameters"_a = nb::dict(), "max_datagram_bytes"_a = 1200,
+        "name"_a, "parameters"_a = nb::dict(), "max_datagram_bytes"_a = kUsualDatagramBytes,
         "A controller of the catalogue, with its defaults overridden by `parameters`.");
     m.def("baselines", &baselines,
           "The controllers that decide by themselves, in the order in which evaluations show them.");
@@ -264,6 +264,12 @@ void bind_controllers(nb::module_& m) {
           "The controllers among which `switching` chooses, in the order of its parameter `active`.");
     m.def("switching_parameters", &switching_parameters, "name"_a,
           "What that member of `switching` has in place of defaults.");
+    m.def(
+        "wants_l4s",
+        [](const std::string& name, const nb::dict& parameters) {
+            return make_controller(name, to_parameter_values(parameters), kUsualDatagramBytes)->wants_l4s();
+        },
+        "name"_a, "parameters"_a, "Whether the packets of a controller of the catalogue carry ECT(1).");
     m.def("catalogue", &describe_catalogue, "Every controller and its parameters, as a list of dicts.");
     m.def(
         "complete_parameters",

@@ -10,6 +10,8 @@ namespace quicgym {
 
 void bind_controllers(nanobind::module_& m);
 
+inline constexpr std::uint64_t kUsualDatagramBytes = 1200;
+
 // Name, description, source and parameters, as Python's ControllerInfo takes them.
 nanobind::dict describe(const ControllerSpecification& specification);
 

@@ -29,6 +29,13 @@ void bind_plugin_controllers(nb::module_& module) {
         "describe_plugin", [](const nb::capsule& capsule) { return describe(specification_in(capsule)); },
         nb::arg("capsule"),
         "A controller of another package's extension module, as the catalogue describes its own.");
+    module.def(
+        "plugin_wants_l4s",
+        [](const nb::capsule& capsule, const nb::dict& parameters) {
+            return plugin_controller_factory(capsule)(to_parameter_values(parameters), kUsualDatagramBytes)
+                ->wants_l4s();
+        },
+        nb::arg("capsule"), nb::arg("parameters"), "The same as wants_l4s() for such a controller.");
 }
 
 ControllerFactory plugin_controller_factory(const nb::capsule& capsule) {

@@ -69,6 +69,28 @@ def test_json_holds_number_interval_and_verdict_of_every_check(
     assert len((tmp_path / "here/runs.jsonl").read_text().splitlines()) == 4 * 3
 
 
+def test_the_interval_of_a_bounded_number_ends_at_its_bounds(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    # One or two of a few packets are lost with some seeds, and none with others.
+    link = {"rate_mbps": 1, "delay_ms": 10, "loss": {"kind": "bernoulli", "probability": 0.002}}
+    checks = [
+        {"question": "?", "scenarios": ["lossy"], "number": number, "at_least": 0, "source": "ours"}
+        for number in ("agent_loss_percent", "loss_rate", "smallest_share")
+    ]
+    flows = [{"name": "agent"}, {"name": "other", "controller": "newreno", "start_jitter_ms": 500}]
+    path = written(
+        tmp_path,
+        scenarios={"lossy": {**SMALL["scenarios"]["alone"], "bottleneck": link, "flows": flows}},
+        items=[{"section": "1", "title": "Bounds", "checks": checks}],
+    )
+    done = quicgym("checklist", "cubic", "--checklist", path, "--seeds", "3", "--format", "json")
+    measured = [check["measured"][0] for check in json.loads(done.stdout)["items"][0]["checks"]]
+    loss_percent, loss_rate, share = measured
+    assert loss_percent["low"] == loss_rate["low"] == 0.0 < loss_percent["mean"]
+    assert share["high"] == 1.0 > share["mean"]
+
+
 def test_a_controller_against_itself_does_no_harm(quicgym: Command, tmp_path: Path) -> None:
     done = quicgym(
         "checklist", "cubic", "--checklist", written(tmp_path), "--seeds", "2", "--format", "json"

@@ -123,9 +123,11 @@ def test_low_orbit_satellites_reconfigure_every_15_s_with_an_outage():
         times = [step.at_s for step in entry.bottleneck.delay_schedule]
         assert np.diff(times) == pytest.approx(15)
         assert len(times) == 4 and times[0] < 15
-        outages = [(down.at_s, up.at_s) for down, up in zip(steps[::2], steps[1::2], strict=True)]
-        assert [down for down, _ in outages] == times
-        assert all(0.07 <= up - down <= 0.22 for down, up in outages)
+        assert [step.at_s for step in steps[::2]] == times
+        # The last outage may last to the end of the run, so that it has no end.
+        outages = zip(steps[::2], steps[1::2], strict=False)
+        assert all(0.07 <= up.at_s - down.at_s <= 0.22 for down, up in outages)
+        assert all(step.at_s < entry.duration_s for step in steps)
         assert all(step.rate_mbps == 0 for step in steps[::2])
 
 

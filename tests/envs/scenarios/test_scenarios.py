@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 import yaml
 from helpers.random_scenarios import networks
@@ -11,7 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+import quicgym
+from quicgym.agents.evaluation.jobs import make_jobs as make_evaluation_jobs
 from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.simulations import make_jobs
 from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
 from quicgym.envs.scenarios.files import as_yaml
 from quicgym.envs.scenarios.flows import Flow
@@ -403,6 +408,61 @@ def test_ecn_where_no_queue_marks_warns(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_scenario(write(tmp_path, **ecn, bottleneck=bottleneck))
+
+
+MARKING = {"rate_mbps": 15, "delay_ms": 10, "queue": {"discipline": "codel", "ecn_marking": True}}
+
+
+def test_short_flows_with_ecn_where_no_queue_marks_warn(tmp_path: Path) -> None:
+    shorts = {"load_mbps": 1, "sizes": 5000, "ecn": True}
+    with pytest.warns(UserWarning, match=r"short_flows\.0\.ecn = True: .*ecn_marking"):
+        load_scenario(write(tmp_path, short_flows=[shorts]))
+
+
+@pytest.mark.parametrize("part", ["rate_schedule", "delay_schedule", "loss_schedule", "reroutes"])
+def test_a_change_after_the_end_warns(tmp_path: Path, part: str) -> None:
+    what = {"rate_schedule": {"rate_mbps": 1}, "delay_schedule": {"delay_ms": 1}}
+    what |= {"loss_schedule": {}, "reroutes": {"rate_mbps": 1, "delay_ms": 1}}
+    steps = [{"at_s": at_s, **what[part]} for at_s in (9.5, 10)]
+    link = {"rate_mbps": 15, "delay_ms": 10, part: steps}
+    with pytest.warns(UserWarning, match=rf"bottleneck\.{part}\.1\.at_s = 10: .*10 s") as caught:
+        load_scenario(write(tmp_path, bottleneck=link))
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("start", ["run", "make", "baselines"])
+def test_marking_for_flows_that_cannot_be_marked_warns(start: str) -> None:
+    scenario = Scenario.model_validate({**GOOD, "duration_s": 2, "bottleneck": MARKING})
+    begin: dict[str, Callable[[], object]] = {
+        "run": lambda: quicgym.run(scenario, "cubic"),
+        "make": lambda: gymnasium.make("quicgym/Window-v1", scenario=scenario),
+        "baselines": lambda: make_jobs([scenario], ["cubic"], "native", 1),
+    }
+    with pytest.warns(UserWarning, match=r"bottleneck\.queue\.ecn_marking = True: .*set ecn"):
+        begin[start]()
+    capable = scenario.model_copy(update={"flows": (Flow(ecn=True),)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quicgym.run(capable, "cubic")
+        quicgym.run(scenario, "prague")
+
+
+def test_a_controller_for_marks_on_a_path_without_them_warns() -> None:
+    without = Scenario.model_validate({**GOOD, "duration_s": 2})
+    marking = Scenario.model_validate({**GOOD, "duration_s": 2, "bottleneck": MARKING})
+    named = without.model_copy(update={"flows": (Flow(controller="prague"),)})
+    said = r"flow-1 has the controller prague, .*bottleneck\.queue\.ecn_marking"
+    with pytest.warns(UserWarning, match=said):
+        quicgym.run(without, "prague")
+    with pytest.warns(UserWarning, match=said):
+        quicgym.run(named)
+    with pytest.warns(UserWarning, match=r"prague: .* in 1 of 2 scenarios \(mine\)"):
+        other = marking.model_copy(update={"name": "marking"})
+        make_evaluation_jobs(["prague", "cubic"], [without, other], 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quicgym.run(marking, "prague")
+        quicgym.run(without, "cubic")
 
 
 def test_an_access_link_below_the_bottleneck_s_rate_warns(tmp_path: Path) -> None:
