@@ -73,7 +73,10 @@ def _round() -> Iterator[tuple[str, Step]]:
 
 
 def _round_part(network: Scenario, part: str, digits: int) -> Scenario:
-    return _link(network, **{part: _round_all(getattr(network.bottleneck, part), digits)})
+    rounded = _round_all(getattr(network.bottleneck, part), digits)
+    if part in ("rate_schedule", "delay_schedule"):
+        rounded = _before(rounded, network.duration_s)
+    return _link(network, **{part: rounded})
 
 
 def _link(network: Scenario, **update: Any) -> Scenario:
@@ -120,15 +123,20 @@ def _without_trace(network: Scenario) -> Scenario:
 
 def _halve_time(network: Scenario) -> Scenario:
     duration_s = network.duration_s / 2
-    assert network.bottleneck is not None
     if duration_s < SHORTEST_S:
         return network
+    return _until(network, duration_s)
+
+
+def _until(network: Scenario, end_s: float) -> Scenario:
+    """Ends at this time, without changes then or later."""
+    assert network.bottleneck is not None
     shorter = _link(
         network,
-        rate_schedule=_before(network.bottleneck.rate_schedule, duration_s),
-        delay_schedule=_before(network.bottleneck.delay_schedule, duration_s),
+        rate_schedule=_before(network.bottleneck.rate_schedule, end_s),
+        delay_schedule=_before(network.bottleneck.delay_schedule, end_s),
     )
-    return shorter.model_copy(update={"duration_s": duration_s})
+    return shorter.model_copy(update={"duration_s": end_s})
 
 
 def _before(steps: tuple[_AnyStep, ...], end_s: float) -> tuple[_AnyStep, ...]:
@@ -187,12 +195,9 @@ def _round_flows(network: Scenario, digits: int) -> Scenario:
         )
         for flow in network.flows
     )
-    return network.model_copy(
-        update={
-            "flows": flows,
-            "short_flows": _round_all(network.short_flows, digits),
-            "duration_s": _rounded(network.duration_s, digits),
-        }
+    shorter = _until(network, _rounded(network.duration_s, digits))
+    return shorter.model_copy(
+        update={"flows": flows, "short_flows": _round_all(network.short_flows, digits)}
     )
 
 

@@ -349,7 +349,10 @@ def test_a_scenario_by_option_that_is_none_is_an_error(make):
 
 def test_what_was_not_measured_is_nan(make):
     # 40 ms, and the handshake before: the agent's flow has its first sample after 80 ms.
-    flows = (Flow(name="agent", start_s=0.1), Flow(name="early", controller="cubic"))
+    flows = (
+        Flow(name="agent", start_s=0.1),
+        Flow(name="early", controller="cubic", pace_initial_window=True),
+    )
     environment = make(
         "quicgym/Tuning-v1",
         scenario=helper.scenario(flow_list=flows, loss=0),

@@ -58,10 +58,11 @@ def test_every_controller_that_decides_by_itself_has_a_coordinate_for_each_numbe
 
 @the_papers
 def test_the_action_of_the_defaults_is_the_controller_itself(controller):
-    environment = make(controller, record_deliveries=True)
+    scenario = quicgym.load_scenario(SCENARIO).model_copy(update={"controller_parameters": {}})
+    environment = make(controller, scenario=scenario, record_deliveries=True)
     play(environment, controller_action(controller))
     tuned = environment.unwrapped.deliveries()
-    environment = make(None, record_deliveries=True)
+    environment = make(None, scenario=scenario, record_deliveries=True)
     play(environment, preset_action("bbr"), options={"controller": controller})
     assert len(tuned) > 100
     np.testing.assert_array_equal(tuned, environment.unwrapped.deliveries())

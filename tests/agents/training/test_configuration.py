@@ -44,7 +44,8 @@ def test_a_training_from_a_policy_has_its_network_and_its_environment(
     config = load_training("ppo", ["steps=7"], begin_with=policy)
     assert config.environment.id == environment
     decisions = config.environment.decisions
-    assert replace(decisions, preference=decisions.evaluated_preference) == description.decisions
+    own = {"preference": decisions.evaluated_preference, "reward_interval_ms": None}
+    assert replace(decisions, **own) == description.decisions
     assert config.network.extractor_sizes == description.architecture.extractor_sizes
     assert config.network.hidden_sizes == description.architecture.hidden_sizes
     assert config.network.activation == description.architecture.activation
