@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
@@ -26,7 +27,9 @@ from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderb
 from quicgym.benchmarks.leaderboard_page import page
 from quicgym.benchmarks.submission.archive import read_archive
 from quicgym.benchmarks.submission.run import run_submit
+from quicgym.envs.scenarios.applications import Bursts, ConstantRate
 from quicgym.envs.scenarios.suites import WORLD_SUITES, load_suite
+from quicgym.envs.simulation.traffic import burst_times_s
 
 
 @pytest.fixture
@@ -400,8 +403,12 @@ def test_the_wireless_suite_has_the_networks_of_the_paper_s_scenarios() -> None:
         full = load_scenario(short.name.replace("ibcca-wireless-", "ibcca-"))
         assert (short.wifi, short.access, short.source) == (full.wifi, full.access, full.source)
         assert short.duration_s < full.duration_s
-        without_count = [
-            [flow.model_dump(exclude={"application": {"burst_count"}}) for flow in scenario.flows]
-            for scenario in (short, full)
-        ]
-        assert without_count[0] == without_count[1]
+        assert short.flows[0] == full.flows[0]
+        # Each burst is a flow here, from its begin to its end.
+        begins = [(flow.start_s, flow.stop_s) for flow in short.flows[1:]]
+        assert begins == burst_times_s(full)[: len(begins)]
+        for burst, bursts in itertools.product(short.flows[1:], full.flows[1:]):
+            assert isinstance(burst.application, ConstantRate)
+            assert isinstance(bursts.application, Bursts)
+            assert burst.application.rate_mbps == bursts.application.burst_rate_mbps
+            assert (burst.controller, burst.parameters) == (bursts.controller, bursts.parameters)

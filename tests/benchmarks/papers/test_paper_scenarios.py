@@ -1,12 +1,14 @@
-"""The wired experiments of the Cubic+ paper and of the high-latency report, as scenarios."""
+"""The experiments of the Cubic+ paper, of the high-latency report and of IBCCA, as scenarios."""
 
 from __future__ import annotations
 
 import pytest
 
-from quicgym import Scenario, ScenarioError, Simulation, load_scenario, scenario_names
+from quicgym import Scenario, ScenarioError, Simulation, load_scenario, run, scenario_names
 from quicgym.envs.scenarios.applications import Transfer
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
+from quicgym.envs.scenarios.suites import load_suite
+from quicgym.envs.simulation.traffic import burst_times_s
 
 # Table 1 of the paper: rate, access rate (Mbps), RTT (ms), buffer (bytes), period, threshold (ms),
 # and the size of the foreground's transfer from section 4.3.1.
@@ -186,3 +188,43 @@ def test_the_queues_of_the_networks_for_bbr3_are_as_many_bdp_as_they_say(
     rtt_s = 2 * (link.delay_ms + 2 * scenario.access.delay_ms) / 1000
     bdp_packets = link.rate_mbps * 1e6 / 8 * rtt_s / scenario.max_datagram_bytes
     assert link.queue.limit == pytest.approx(bdps * bdp_packets, rel=0.02)
+
+
+def burst_goodput(scenario: Scenario, controller: str, engine: str) -> float:
+    """Returns the goodput of the original data in the first burst."""
+    short = scenario.model_copy(update={"duration_s": 3.0})
+    times_s = [time_s for burst in burst_times_s(short) for time_s in burst]
+    measured = run(short, controller, engine, trace_interval_ms=None, marks_s=times_s)
+    return measured.metric("burst_goodput_mbps") or 0.0
+
+
+WIRED = {scenario.name: scenario for scenario in load_suite("ibcca-wired")}
+
+
+@pytest.mark.parametrize("controller", ["cubic", "bbr", "ibcca"])
+def test_goodput_of_the_original_data_falls_with_the_rate_of_competing_bursts(
+    controller: str,
+) -> None:
+    goodputs = [
+        burst_goodput(WIRED[f"ibcca-wired-burst-{rate}-1s"], controller, "native")
+        for rate in (28, 35, 42)
+    ]
+    assert goodputs == sorted(goodputs, reverse=True)
+    assert goodputs[0] - goodputs[-1] > 5
+
+
+@pytest.mark.ns3
+@pytest.mark.parametrize("controller", ["cubic", "bbr"])
+def test_bursts_compete_on_the_wireless_lan(controller: str) -> None:
+    goodputs = [
+        burst_goodput(load_scenario(f"ibcca-burst-{rate}"), controller, "ns3") for rate in (28, 42)
+    ]
+    assert goodputs[0] - goodputs[1] > 3
+
+
+@pytest.mark.parametrize("name", ["28", "35", "42", "35-2s", "35-3s"])
+def test_the_bursts_over_a_wire_are_those_of_the_wireless_lan(name: str) -> None:
+    flows = load_scenario(f"ibcca-burst-{name}").flows
+    assert WIRED[f"ibcca-wired-burst-{name if '-' in name else f'{name}-1s'}"].flows == flows
+    if "-" not in name:
+        assert load_scenario(f"beyond-ibcca-burst-{name}").flows == flows
