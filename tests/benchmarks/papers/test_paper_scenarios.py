@@ -222,6 +222,13 @@ def test_bursts_compete_on_the_wireless_lan(controller: str) -> None:
     assert goodputs[0] - goodputs[1] > 3
 
 
+@pytest.mark.ns3
+def test_a_bbr_flow_alone_has_the_delay_that_the_paper_prints() -> None:
+    single = load_scenario("ibcca-single").model_copy(update={"duration_s": 6.0})
+    (flow,) = run(single, "bbr", "ns3", trace_interval_ms=None).flows
+    assert flow.mean_one_way_delay_ms == pytest.approx(4.29, rel=0.1)
+
+
 @pytest.mark.parametrize("name", ["28", "35", "42", "35-2s", "35-3s"])
 def test_the_bursts_over_a_wire_are_those_of_the_wireless_lan(name: str) -> None:
     flows = load_scenario(f"ibcca-burst-{name}").flows
