@@ -13,8 +13,8 @@ namespace quicgym {
 namespace {
 
 struct IbccaCubicParameters {
-    double cubic_above_s = 0.285;
-    double ibcca_below_s = 0.18;
+    double cubic_above_s = 0.47;
+    double ibcca_below_s = 0.25;
     double rate_window_rounds = 10.0;
 };
 
