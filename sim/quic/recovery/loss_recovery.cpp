@@ -51,10 +51,8 @@ LossRecovery::NewlyAcked LossRecovery::on_ack(Time now, const AckFrame& ack) {
     return acked;
 }
 
-bool LossRecovery::find_spurious_losses(const AckFrame& ack) {
-    const SpuriousLosses::Arrived arrived = spurious_losses_.on_ack(ack);
-    if (arrived.packets == 0) [[likely]]
-        return false;
+bool LossRecovery::take_spurious_losses(SpuriousLosses::Arrived arrived) {
+    if (arrived.packets == 0) return false;
     spuriously_lost_packets_ += arrived.packets;
     if (adaptive_) {
         recoveries_left_ = kSpuriousRecoveries;

@@ -74,7 +74,11 @@ public:
     NewlyAcked on_ack(Time now, const AckFrame& ack);
     // Counts the lost packets that this frame acknowledges. True where, with them, all that the latest
     // recovery period declared lost has arrived.
-    bool find_spurious_losses(const AckFrame& ack);
+    bool find_spurious_losses(const AckFrame& ack) {
+        if (!spurious_losses_.may_be_in(ack)) [[likely]]
+            return false;
+        return take_spurious_losses(spurious_losses_.on_ack(ack));
+    }
     // How much more the peer's count of ECN-CE is than in any frame before.
     std::uint64_t on_ecn_counts(const AckFrame& ack);
 
@@ -118,6 +122,8 @@ public:
     void add_statistics(FlowStatistics& statistics) const;
 
 private:
+    [[gnu::noinline]] bool take_spurious_losses(SpuriousLosses::Arrived arrived);
+
     static constexpr std::uint64_t kPacketThreshold = 3;  // RFC 9002 6.1.1
     static constexpr std::uint32_t kProbesPerTimeout = 2;
     static constexpr std::uint32_t kMostFixedProbes = 2;

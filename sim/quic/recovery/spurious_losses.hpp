@@ -22,6 +22,7 @@ public:
     // Numbers rise. True where a recovery period begins.
     bool on_lost(Time now, std::uint64_t packet_number, Time sent_time) {
         lost_.insert(packet_number, packet_number + 1);
+        end_ = packet_number + 1;
         const bool begins = sent_time > period_start_;
         if (begins) {
             period_start_ = now;
@@ -31,6 +32,9 @@ public:
         ++missing_;
         return begins;
     }
+
+    // Of most frames: no lost packet is in them.
+    bool may_be_in(const AckFrame& ack) const { return end_ > ack.ranges[ack.range_count - 1].smallest; }
 
     Arrived on_ack(const AckFrame& ack) {
         Arrived arrived;
@@ -60,6 +64,7 @@ private:
     }
 
     RangeSet lost_{kMaxAckRanges};
+    std::uint64_t end_ = 0;           // of the latest run
     std::uint64_t period_first_ = 0;  // the first loss of the period
     std::uint64_t missing_ = 0;       // of its losses
     Time period_start_ = -1;          // before every packet
