@@ -119,8 +119,7 @@ private:
     bool probe_rtt_because_of_loss_ = false;
     bool probe_rtt_round_done_ = false;
     bool lost_since_decision_ = false;
-    double window_of_short_queue_ = 0.0;  // before the last decision with diff < gamma; 0: none yet
-    bool window_held_ = false;            // eBCC: only decisions move the window
+    bool window_held_ = false;  // eBCC: only decisions move the window
     int full_pipe_rounds_ = 0;
     double full_pipe_bandwidth_ = 0.0;
     double pacing_gain_ = 0.0;
@@ -136,6 +135,8 @@ private:
 
     // Its packets give rate samples of a window that ProbeRTT had cut.
     SelfLimitedSpan limited_;
+
+    double window_of_short_queue_ = 0.0;  // eBCC: before the last decision with diff < gamma; 0: none yet
 };
 
 }  // namespace quicgym

@@ -24,7 +24,7 @@ public:
         return written_;
     }
     // The same, of both streams.
-    Written written(Time now) { return {written_bytes(now), bursts_ ? bursts_->written_bytes(now) : 0}; }
+    Written written(Time now) { return {written_bytes(now), bursts_ ? burst_bytes(now) : 0}; }
     Time next_write() const {  // kNever: no more
         return bursts_ ? std::min(next_write_, bursts_->next_write_) : next_write_;
     }
@@ -48,6 +48,7 @@ public:
 
 private:
     void write();
+    [[gnu::cold, gnu::noinline]] std::uint64_t burst_bytes(Time now) { return bursts_->written_bytes(now); }
     std::uint64_t rate_at(Time time) const;
     Time next_rate_change(Time time) const;
 
@@ -57,9 +58,9 @@ private:
     std::uint64_t written_ = 0;
     std::uint64_t total_ = 0;
     Time next_write_ = kNever;
+    ValuePointer<ApplicationSource> bursts_;  // there: they go over a stream of their own
     Time next_frame_ = kNever;
     MediaEncoder encoder_;
-    ValuePointer<ApplicationSource> bursts_;  // there: they go over a stream of their own
     bool finite_ = false;
     bool answers_ = false;  // writes what it is asked for
 };

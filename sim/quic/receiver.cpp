@@ -22,7 +22,6 @@ std::uint64_t in_order(const RangeSet& stream) {
 
 Receiver::Receiver(const Flow& flow, Time start, std::unique_ptr<Client> client, std::uint64_t connection)
     : acks_(flow),
-      has_burst_stream_(flow.application.burst_own_stream),
       window_bytes_(flow.flow_control_window_bytes),
       window_update_bytes_(flow.window_update_bytes > 0 ? flow.window_update_bytes
                                                         : window_bytes_ - window_bytes_ / 2),
@@ -35,7 +34,8 @@ Receiver::Receiver(const Flow& flow, Time start, std::unique_ptr<Client> client,
       client_(std::move(client)),
       request_size_(flow.application.request_bytes),
       max_datagram_bytes_(flow.max_datagram_bytes),
-      received_bins_(start, flow.stop) {}
+      received_bins_(start, flow.stop),
+      has_burst_stream_(flow.application.burst_own_stream) {}
 
 struct Receiver::Handler : FrameHandler {
     Receiver& receiver;
@@ -101,9 +101,9 @@ inline void Receiver::grant(std::uint64_t consumed) {
 }
 
 // Bursts count for flow control and not as goodput.
-void Receiver::on_burst_stream(const StreamFrame& frame) {
-    if (!has_burst_stream_ || frame.stream_id != kBurstStreamId) return;
-    burst_stream_.insert(frame.offset, frame.offset + frame.length);
+void Receiver::on_other_stream(std::uint64_t stream_id, std::uint64_t offset, std::uint64_t end) {
+    if (!has_burst_stream_ || stream_id != kBurstStreamId) return;
+    burst_stream_.insert(offset, end);
     burst_consumed_ = in_order(burst_stream_);
     grant(in_order(received_stream_) + burst_consumed_);
 }
@@ -112,7 +112,7 @@ inline void Receiver::on_stream(Time now, const StreamFrame& frame) {
     const std::uint64_t end = frame.offset + frame.length;
     if (end > limit_) return;  // beyond flow control: dropped
     if (frame.stream_id != kStreamId) [[unlikely]]
-        return on_burst_stream(frame);
+        return on_other_stream(frame.stream_id, frame.offset, end);
     goodput_bytes_ += received_stream_.insert(frame.offset, end);
     if (frame.fin) fin_offset_ = end;
 

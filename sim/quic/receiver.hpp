@@ -48,7 +48,8 @@ private:
     void on_initial(Time now, std::uint64_t number);
     // Of almost every packet: inlined by order, as read_stream_frame() is.
     [[gnu::always_inline]] void on_stream(Time now, const StreamFrame& frame);
-    [[gnu::cold, gnu::noinline]] void on_burst_stream(const StreamFrame& frame);
+    [[gnu::cold, gnu::noinline]] void on_other_stream(std::uint64_t stream_id, std::uint64_t offset,
+                                                      std::uint64_t end);
     void grant(std::uint64_t consumed);
     void on_ack(Time now, const AckFrame& ack);
     void send_packet(Time now, Datagram& out);
@@ -60,12 +61,10 @@ private:
 
     AckTracker acks_;
     RangeSet received_stream_;
-    RangeSet burst_stream_;  // of bursts with a stream of their own
-    std::uint64_t burst_consumed_ = 0;
-    bool has_burst_stream_;
     std::uint64_t window_bytes_;
     std::uint64_t window_update_bytes_;  // MAX_DATA leaves when it would raise the limit by more
     std::uint64_t limit_;                // what MAX_DATA and MAX_STREAM_DATA have granted
+    std::uint64_t burst_consumed_ = 0;
     std::uint64_t next_number_ = 0;
     std::uint64_t largest_acked_ = kNoPacket;
     Time next_timeout_ = kNever;
@@ -109,6 +108,8 @@ private:
     std::uint64_t received_bytes_ = 0;
     std::uint64_t goodput_bytes_ = 0;
     RateBins received_bins_;
+    bool has_burst_stream_;  // the flow's bursts have a stream of their own
+    RangeSet burst_stream_;
 };
 static_assert(Endpoint<Receiver>);
 

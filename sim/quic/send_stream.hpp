@@ -94,11 +94,11 @@ public:
         : first_(initial_limit), second_(two ? std::make_unique<Second>(initial_limit) : nullptr) {}
 
     bool has_data(Written written) const {
-        return first_.has_data(written.bytes) || (second_ && second_->stream.has_data(written.second_bytes));
+        return first_.has_data(written.bytes) || (second_ && second_has_data(written));
     }
-    bool has_lost() const { return first_.has_lost() || (second_ && second_->stream.has_lost()); }
+    bool has_lost() const { return first_.has_lost() || (second_ && second_has_lost()); }
     bool blocked(Written written) const {
-        return first_.blocked(written.bytes) || (second_ && second_->stream.blocked(written.second_bytes));
+        return first_.blocked(written.bytes) || (second_ && second_is_blocked(written));
     }
     // Of the connection, and what has been taken of it.
     std::uint64_t limit() const { return first_.limit() + second_bytes(); }
@@ -106,11 +106,14 @@ public:
 
     // As of SendStream. With two streams take() follows, which then takes from the same.
     std::uint64_t next_chunk_offset(Written written) const {
-        return second_ && is_turn_of_second(written) ? second_->stream.next_chunk_offset() | kSecondStream
-                                                     : first_.next_chunk_offset();
+        if (second_ && is_turn_of_second(written)) [[unlikely]]
+            return second_->stream.next_chunk_offset() | kSecondStream;
+        return first_.next_chunk_offset();
     }
     StreamChunk take(std::uint64_t room, Written written) {
-        return second_ ? take_of_two(room, written) : first_.take(room, written.bytes);
+        if (second_) [[unlikely]]
+            return take_of_two(room, written);
+        return first_.take(room, written.bytes);
     }
     void on_lost(StreamChunk chunk) {
         if ((chunk.offset & kSecondStream) == 0) return first_.on_lost(chunk);
@@ -132,9 +135,17 @@ private:
         bool is_next = false;
     };
 
+    // Out of the way of what every packet passes.
+    [[gnu::cold, gnu::noinline]] bool second_has_data(Written written) const {
+        return second_->stream.has_data(written.second_bytes);
+    }
+    [[gnu::cold, gnu::noinline]] bool second_has_lost() const { return second_->stream.has_lost(); }
+    [[gnu::cold, gnu::noinline]] bool second_is_blocked(Written written) const {
+        return second_->stream.blocked(written.second_bytes);
+    }
     std::uint64_t second_bytes() const { return second_ ? second_->stream.next_offset() : 0; }
 
-    bool is_turn_of_second(Written written) const {
+    [[gnu::cold, gnu::noinline]] bool is_turn_of_second(Written written) const {
         if (first_.has_lost() || second_->stream.has_lost()) return !first_.has_lost();
         if (!second_->stream.has_data(written.second_bytes)) return false;
         return second_->is_next || !first_.has_data(written.bytes);

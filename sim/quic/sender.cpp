@@ -312,7 +312,7 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
             if (const SentPacket* packet = recovery_.repair_oldest(); packet != nullptr) send_again(*packet);
         }
         if (stream_.has_data(written)) {
-            send_stream_data(now, out);
+            send_stream_data(now, out, written);
         } else {
             send_control(now, out, true);
         }
@@ -320,12 +320,12 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
     }
     if (stream_.has_data(written)) {
         if (pacer_.next_send() <= now && window_has_room()) {
-            send_data(now, out);
+            send_data(now, out, written);
             return true;
         }
         if (retransmits_at_once_ && stream_.has_lost()) [[unlikely]] {
             const Pacer before = pacer_;  // new data keeps its pace
-            send_data(now, out);
+            send_data(now, out, written);
             pacer_ = before;
             return true;
         }
@@ -350,7 +350,7 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
         phase_ = Phase::closing;
         return poll_handshake(now, out);
     }
-    arm_timer(now);
+    arm_timer(now, written);
     return false;
 }
 
@@ -367,18 +367,17 @@ std::size_t Sender::begin_packet(Writer& writer, Time now, bool ack_eliciting) {
     return number_bytes;
 }
 
-inline void Sender::send_data(Time now, Datagram& out) {
+inline void Sender::send_data(Time now, Datagram& out, Written written) {
     if (lost_chunks_ && stream_.has_lost()) [[unlikely]] {
-        send_lost_data(now, out);
+        send_lost_data(now, out, written);
     } else {
-        send_stream_data(now, out);
+        send_stream_data(now, out, written);
     }
 }
 
-void Sender::send_stream_data(Time now, Datagram& out) {
+void Sender::send_stream_data(Time now, Datagram& out, Written written) {
     Writer writer(out);
     begin_packet(writer, now, true);
-    const Written written = application_.written(now);
     const std::uint64_t place = stream_.next_chunk_offset(written);
     const std::uint64_t offset = place & ~SendStreams::kSecondStream;
     const std::size_t stream_header = 1 + 1 + (offset > 0 ? varint_bytes(offset) : 0);
@@ -388,13 +387,14 @@ void Sender::send_stream_data(Time now, Datagram& out) {
     // Without a length field: the frame reaches to the end of the packet.
     writer.byte(static_cast<std::uint8_t>(frame_type::stream | (offset > 0 ? frame_type::stream_offset : 0) |
                                           (fin ? frame_type::stream_fin : 0)));
-    writer.varint(place == offset ? kStreamId : kBurstStreamId);
+    writer.byte(
+        static_cast<std::uint8_t>(place == offset ? kStreamId : kBurstStreamId));  // a varint of a byte
     if (offset > 0) writer.varint(offset);
     finish_packet(now, writer, out, writer.position() + chunk.length, chunk, true);
 }
 
 // All lost data in one datagram, as far as it fits; the network fragments it.
-void Sender::send_lost_data(Time now, Datagram& out) {
+void Sender::send_lost_data(Time now, Datagram& out, Written written) {
     Writer writer(out);
     const std::uint64_t oldest = recovery_.next_packet_number() - recovery_.unresolved_numbers();
     const std::uint64_t position = lost_chunks_->add(recovery_.next_packet_number(), oldest);
@@ -405,7 +405,6 @@ void Sender::send_lost_data(Time now, Datagram& out) {
     std::uint64_t room = kLargestDatagramBytes - kTagBytes - writer.position() - (2 + 12 * LostChunks::kMost);
     std::size_t prefix_room = writer.room() - 2;
     std::uint64_t content = 0;
-    const Written written = application_.written(now);
     while (stream_.has_lost() && room > 0 && lost.count < LostChunks::kMost) {
         const std::size_t header = varint_bytes(stream_.next_chunk_offset(written)) + 4;
         if (header > prefix_room) break;
@@ -479,11 +478,11 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     watch_window(now);
 }
 
-void Sender::arm_timer(Time now) {
+void Sender::arm_timer(Time now, Written written) {
     Time timeout =
         std::min(std::min(acks_.deadline(), stop_), std::min(recovery_.timeout(), controller_->timer()));
     timeout = std::min(timeout, application_.next_frame());
-    if (!stream_.has_data(application_.written(now))) {
+    if (!stream_.has_data(written)) {
         timeout = std::min(timeout, application_.next_write());
     } else if (window_has_room()) {
         timeout = std::min(timeout, pacer_.next_send());

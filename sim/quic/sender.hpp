@@ -78,12 +78,12 @@ private:
     void finish_packet(Time now, const Writer& writer, Datagram& out, std::size_t size, StreamChunk chunk,
                        bool ack_eliciting);
     // For every packet: only the choice is to be inlined.
-    [[gnu::always_inline]] void send_data(Time now, Datagram& out);
-    void send_stream_data(Time now, Datagram& out);
-    [[gnu::cold, gnu::noinline]] void send_lost_data(Time now, Datagram& out);
+    [[gnu::always_inline]] void send_data(Time now, Datagram& out, Written written);
+    [[gnu::noinline]] void send_stream_data(Time now, Datagram& out, Written written);
+    [[gnu::cold, gnu::noinline]] void send_lost_data(Time now, Datagram& out, Written written);
     [[gnu::cold, gnu::noinline]] void send_again(const SentPacket& packet);
     void send_control(Time now, Datagram& out, bool ack_eliciting);
-    void arm_timer(Time now);
+    void arm_timer(Time now, Written written);
     [[gnu::cold, gnu::noinline]] void capture_frame(Time now);
 
     bool window_has_room() const {
