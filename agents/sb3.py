@@ -33,7 +33,13 @@ from quicgym.agents.policies.networks import begin_with
 from quicgym.agents.policies.policy import Policy
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.sb3 import Sb3VecEnv, refuse_wrappers
-from quicgym.envs.scenarios.suites import episodes_of, load_suite, parts_of, refuse_held_out
+from quicgym.envs.scenarios.suites import (
+    SELECTION_SEED,
+    episodes_of,
+    load_suite,
+    parts_of,
+    refuse_held_out,
+)
 
 CONTROLLERS = ("bbr", "bbr3", "bbr-extended", "cubic", "ibcca")
 """The hand-coded controllers that a model is compared with unless others are given."""
@@ -54,7 +60,8 @@ class PairedDifference(BaseCallback):
 
     Args:
         suite: Suite, scenario or distribution, by name or path; not one that is held out.
-        paths: Number of seeds of each entry: 0 to paths - 1.
+        paths: Number of seeds of each entry, from 3,000,000 on: `quicgym evaluate` begins at 0, so
+            that it measures the model on other paths than those by which you choose it.
         every: Steps of all rows together between two comparisons.
         controllers: Controllers, as `quicgym evaluate --policy` takes them, the first for the tag.
         verbose: 1 prints a line for each comparison.
@@ -143,7 +150,7 @@ class PairedDifference(BaseCallback):
         """Returns mean rewards by entry and seed, with the agents and the reward of training."""
         batch = self._environments().environments.batch
         made_with = batch.source.arguments
-        cells = episodes_of(self._entries, self._paths)
+        cells = episodes_of(self._entries, self._paths, SELECTION_SEED)
         if made_with["flow"] is not None:
             raise ValueError(
                 f"PairedDifference: flow = {made_with['flow']!r}: the policy has the flows that "

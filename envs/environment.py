@@ -200,6 +200,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
                 seed; None: the generator goes on.
             options: "controller": a name or class that the agent's flow runs in this episode;
                 actions are then checked and ignored. "scenario": one for this episode.
+                "episode_seed": the episode that `quicgym evaluate` plays with this seed.
                 "preference": weights for this episode, where there is a preference.
 
         Returns:

@@ -31,9 +31,10 @@ from quicgym.envs.simulation.controller_choice import (
 )
 from quicgym.envs.simulation.memory import check_memory, estimate
 from quicgym.envs.simulation.simulation import check_engine, flow_index, flow_indices
+from quicgym.validation import check_number
 from quicgym.yaml_files import closest
 
-RESET_OPTIONS = ("controller", "parameters", "preference", "scenario")
+RESET_OPTIONS = ("controller", "episode_seed", "parameters", "preference", "scenario")
 
 
 @runtime_checkable
@@ -197,9 +198,11 @@ class EpisodeSource:
 
         The option "controller" is any controller in place of the agents, whose actions are then
         ignored, and "parameters" are that controller's, by name. "scenario" and "preference" are in
-        place of the environment's. A preference that is drawn is drawn all the same, so that the
-        next episodes do not depend on this option. ScenarioError where the drawn scenario or an
-        option is not valid, ValueError where the preference is not.
+        place of the environment's. With "episode_seed" the episode is that of `quicgym evaluate`
+        with this seed: a distribution draws the same scenario, and the simulation has the seed. A
+        preference that is drawn is drawn all the same, so that the next episodes do not depend on
+        this option. ScenarioError where the drawn scenario or an option is not valid, ValueError
+        where the preference is not.
         """
         options = options or {}
         for name in options:
@@ -209,14 +212,25 @@ class EpisodeSource:
                 )
         chosen = options.get("scenario")
         scenario = self.scenario if chosen is None else _load(chosen)
+        episode_seed = options.get("episode_seed")
+        if episode_seed is not None:
+            try:
+                check_number("episode_seed", episode_seed, 0, 2**63 - 1, whole=True)
+            except ValueError as error:
+                raise ScenarioError(f"reset option {error}") from None
         if not isinstance(scenario, Scenario):
-            scenario = scenario.sample(rng)
+            drawing = rng if episode_seed is None else np.random.default_rng(episode_seed)
+            scenario = scenario.sample(drawing)
         controller, parameters = options.get("controller"), options.get("parameters") or {}
         if parameters and controller is None:
             raise ScenarioError("reset option 'parameters': name their controller as well")
         seed = int(rng.integers(2**63))
         return EpisodeChoice(
-            scenario, seed, controller, parameters, self._draw_preference(rng, options)
+            scenario,
+            seed if episode_seed is None else int(episode_seed),
+            controller,
+            parameters,
+            self._draw_preference(rng, options),
         )
 
     def _draw_preference(

@@ -40,6 +40,7 @@ from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.registration import environments, find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
+from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.envs.states import EnvironmentState, GeneratorState, episodes_of
 from quicgym.validation import check_number
@@ -191,6 +192,11 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
                 None: the generators go on.
             options: Options of the single environment, which hold until the next call.
         """
+        if options and options.get("episode_seed") is not None:
+            raise ScenarioError(
+                f"reset option 'episode_seed' = {options['episode_seed']}: every episode of a "
+                "vector environment would be the same one; take a single environment, or seed"
+            )
         self._seed(seed)
         self.closed = False  # after `close`, too, there is something to free again
         chosen = dict(options) if options else None

@@ -282,7 +282,7 @@ def _store(
         folder = directory / engine
         folder.mkdir(exist_ok=True)
         rows = [row for row in runs if row["engine"] == engine]
-        asked = Asked(suite, scenarios, seeds, engine, Reward(), command, window)
+        asked = Asked(suite, scenarios, range(seeds), engine, Reward(), command, window)
         write_evaluation(folder, asked, check_audited(rows))
 
 

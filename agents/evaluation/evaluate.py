@@ -63,6 +63,7 @@ def run_evaluate(
     resume: bool = False,
     trust_zip: bool = False,
     other_controllers: str | None = None,
+    first_seed: int = 0,
     figure_format: str = "png",
     versus: Sequence[str] = (),
     qlog: PacketLogs | None = None,
@@ -101,6 +102,7 @@ def run_evaluate(
         resume=resume,
         trust_zip=trust_zip,
         other_controllers=other_controllers,
+        first_seed=first_seed,
         figure_format=figure_format,
         qlog=qlog,
         pcap=pcap,
@@ -119,8 +121,8 @@ def run_evaluate(
     else:
         _print(document, versus)
     say(
-        f"{len(evaluation.runs)} runs (evaluation.json, results.parquet), the time series of "
-        f"seed 0 (series) and {len(evaluation.figures)} pictures (figures) are in {directory}"
+        f"{len(evaluation.runs)} runs (evaluation.json, results.parquet), the time series of seed "
+        f"{first_seed} (series) and {len(evaluation.figures)} pictures (figures) are in {directory}"
     )
     return 1 if outcome.failures else 0
 

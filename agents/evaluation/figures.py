@@ -66,7 +66,7 @@ def draw_evaluation(
 
 def _captions(document: dict[str, Any]) -> dict[str, str]:
     seeds = len(document["seeds"])
-    over = f"over {seeds} seeds" if seeds > 1 else "with seed 0"
+    over = f"over {seeds} seeds" if seeds > 1 else f"with seed {document['seeds'][0]}"
     where = f"on {document['suite']}, engine {document['engine']}, {over}"
     interval = ", and its 95% bootstrap interval (bar)" if seeds > 1 else ""
     return {
@@ -108,7 +108,9 @@ def _intervals(document: dict[str, Any], entries: Sequence[dict[str, Any]]) -> F
     axes.set_yticks(range(len(entries)), _names(entries))
     axes.set_ylim(len(entries) - 0.5, -0.5)
     seeds = len(document["seeds"])
-    interval = f"\n(bar: 95% interval, n = {seeds} seeds)" if seeds > 1 else ", seed 0"
+    interval = f", seed {document['seeds'][0]}"
+    if seeds > 1:
+        interval = f"\n(bar: 95% interval, n = {seeds} seeds)"
     axes.set_xlabel(f"interquartile mean reward{interval}")
     paired.set_xlabel("paired difference\nto the best")
     kinds = list(dict.fromkeys(entry["kind"] for entry in entries))

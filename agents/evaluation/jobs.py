@@ -319,7 +319,7 @@ def steering_of(choice: str, *, trust_zip: bool = False) -> PolicyChoice | str:
 def with_packet_logs(
     jobs: Iterable[RunJob], qlog: PacketLogs | None, pcap: PacketLogs | None
 ) -> list[RunJob]:
-    """Returns the jobs, of which those of seed 0 write logs.
+    """Returns the jobs, of which those of the first seed write logs.
 
     Args:
         jobs: Jobs of simulations.
@@ -331,8 +331,11 @@ def with_packet_logs(
         UserError: The folder cannot be made.
     """
     wanted = {"native": qlog, "ns3": pcap}
+    jobs = list(jobs)
+    first_seed = min((job.seed for job in jobs), default=0)
     logged = [
-        replace(job, packet_logs=wanted.get(job.engine)) if job.seed == 0 else job for job in jobs
+        replace(job, packet_logs=wanted.get(job.engine)) if job.seed == first_seed else job
+        for job in jobs
     ]
     for engine, option in (("native", "--qlog"), ("ns3", "--pcap")):
         if wanted[engine] and not any(job.engine == engine for job in logged):
@@ -397,13 +400,14 @@ def make_jobs(
     trust_zip: bool = False,
     other_controllers: str | None = None,
     series_in: Path | None = None,
+    first_seed: int = 0,
 ) -> list[RunJob]:
-    """Returns every combination; only seed 0 keeps its time series.
+    """Returns every combination; only the first seed keeps its time series.
 
     Args:
         policies: Policies, as `find_policy` takes them.
         scenarios: Scenarios to be run, and distributions, which give a scenario for each seed.
-        seeds: Number of seeds, counted from 0.
+        seeds: Number of seeds.
         engine: "native" or "ns3".
         window: The part of the run that the metrics are of.
         measures: Metrics beside those of every evaluation.
@@ -412,6 +416,7 @@ def make_jobs(
         other_controllers: Controller of every flow that names none but the first, which alone has
             the policy; None: all of them have the policy.
         series_in: Folder of the evaluation, where time series are kept; None: they are not kept.
+        first_seed: The first of the seeds.
 
     Raises:
         ScenarioError: A policy or the engine does not exist, or a scenario does not fit the engine
@@ -474,11 +479,11 @@ def make_jobs(
             window,
             tuple(measures),
             reward or Reward(),
-            series_file=files.get((choice, entry.name)) if seed == 0 else None,
+            series_file=files.get((choice, entry.name)) if seed == first_seed else None,
         )
         for choice, policy in steering.items()
         for entry in scenarios
-        for seed in range(seeds)
+        for seed in range(first_seed, first_seed + seeds)
     ]
 
 

@@ -227,7 +227,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
                 raise RunError(
                     f"{runs[0].folder} has {len(first)} paths of the distribution {scenario}, "
                     f"{run.folder} {len(other)}, not the same ones: each seed draws one; evaluate "
-                    "one of them again, with as many seeds as the other"
+                    f"the policies again with --first-seed {min(first)} --seeds {len(first)}"
                 )
 
 

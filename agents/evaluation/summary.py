@@ -1,7 +1,7 @@
 """Policies over a suite of scenarios and seeds, and what can be said of them.
 
 `evaluate` runs the episodes; into its folder go runs.jsonl (one line per episode), results.parquet
-(one row per episode), evaluation.json (the summary) and series/ (the time series of seed 0).
+(one row per episode), evaluation.json (the summary) and series/ (time series of the first seed).
 docs/reference/evaluation.md explains what the summary has.
 """
 
@@ -45,11 +45,11 @@ MARGIN_OF_BEST = 0.01
 
 @dataclass(frozen=True)
 class Asked:
-    """What an evaluation is of; `entries` are the suite's, `seeds` their number."""
+    """What an evaluation is of; `entries` are the suite's."""
 
     suite: str
     entries: Sequence[SuiteEntry]
-    seeds: int
+    seeds: Sequence[int]
     engine: str
     reward: AnyReward
     command: str
@@ -63,7 +63,7 @@ class Asked:
             "suite": self.suite,
             "distributions": drawn,
             "engine": self.engine,
-            "seeds": list(range(self.seeds)),
+            "seeds": list(self.seeds),
             "reward": asdict(self.reward),
             **self.window._asdict(),
             "other_controllers": self.other_controllers,
@@ -110,6 +110,7 @@ def evaluate(
     resume: bool = False,
     trust_zip: bool = False,
     other_controllers: str | None = None,
+    first_seed: int = 0,
     keep_series: bool = True,
     figure_format: str | None = None,
     elsewhere: Sequence[Elsewhere] = (),
@@ -117,7 +118,7 @@ def evaluate(
     pcap: PacketLogs | None = None,
     command: str = "",
 ) -> Evaluation:
-    """Runs every policy in every scenario with the seeds 0 to `seeds` - 1, and sums it up.
+    """Runs every policy in every scenario with so many seeds, and sums it up.
 
     Args:
         policies: Policies, as `find_policy` takes them.
@@ -134,11 +135,12 @@ def evaluate(
             it.
         other_controllers: Controller of every flow that names none but the first, which alone has
             the policy; None: all of them have the policy.
-        keep_series: Whether to keep the time series of seed 0.
+        first_seed: The first of the seeds.
+        keep_series: Whether to keep the time series of the first seed.
         figure_format: Format of the pictures, "png", "pdf" or "svg"; None: draw none.
         elsewhere: Results of other policies on the same scenarios and seeds, summed up with these.
-        qlog: Where qlog files of seed 0 go, on the native engine; None: there are none.
-        pcap: Where pcap files of seed 0 go, on ns-3; None: there are none.
+        qlog: Where qlog files of the first seed go, on the native engine; None: there are none.
+        pcap: Where pcap files of the first seed go, on ns-3; None: there are none.
         command: The command line, to be kept with the results.
 
     Raises:
@@ -150,7 +152,7 @@ def evaluate(
     asked = Asked(
         ", ".join(map(str, suites)),
         [entry for each in suites for entry in load_suite(each)],
-        seeds,
+        range(first_seed, first_seed + seeds),
         engine,
         reward or Reward(),
         command,
@@ -167,6 +169,7 @@ def evaluate(
         trust_zip=trust_zip,
         other_controllers=other_controllers,
         series_in=directory if keep_series else None,
+        first_seed=first_seed,
     )
     jobs = with_packet_logs(jobs, qlog, pcap)
     as_workers(workers).connect()
@@ -208,21 +211,22 @@ def keep_runs(
     *,
     reward: AnyReward,
     command: str,
+    first_seed: int = 0,
 ) -> None:
     """Writes what one policy did on a suite into a folder as `evaluate` leaves it.
 
     `runs` are an episode for each of the suite's scenarios, the parts of mixtures included, and
-    each seed. What is in the folder is
-    replaced.
+    each of so many seeds. What is in the folder is replaced.
     """
+    chosen = range(first_seed, first_seed + seeds)
     finished = []
     for run in runs:
         about = {"policy": policy, "scenario": run.scenario.name, "engine": run.engine}
         finished.append({**about, "seed": run.seed, **run.evaluation})
-        if run.seed == 0:
+        if run.seed == first_seed:
             path = series_path(directory, policy, run.scenario.name)
             write_atomically({path: pd.DataFrame(dict(run.series)).to_parquet})
-    asked = Asked(suite, parts_of(load_suite(suite)), seeds, "native", reward, command)
+    asked = Asked(suite, parts_of(load_suite(suite)), chosen, "native", reward, command)
     write_evaluation(directory, asked, finished)
 
 
@@ -277,21 +281,24 @@ def _draw(
 
     ranked = [entry["policy"] for entry in document["policies"]]
     scenarios = [cell["scenario"] for cell in document["policies"][0]["scenarios"]]
-    scores = scores_of(runs, ranked, scenarios, len(document["seeds"]))
+    scores = scores_of(runs, ranked, scenarios, document["seeds"])
     return draw_evaluation(document, scores, entries, folder, format)
 
 
 def scores_of(
-    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: int
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: Sequence[int]
 ) -> np.ndarray:
     """Returns the rewards: policies x scenarios x seeds, nan where a run is missing."""
     table = _table(runs, policies, scenarios, seeds)
-    shape = (len(policies), len(scenarios), seeds)
+    shape = (len(policies), len(scenarios), len(seeds))
     return table["reward"].to_numpy(dtype=float).reshape(shape)
 
 
 def summarize(
-    runs: pd.DataFrame, kinds: Mapping[str, str], scenarios: Sequence[SuiteEntry], seeds: int
+    runs: pd.DataFrame,
+    kinds: Mapping[str, str],
+    scenarios: Sequence[SuiteEntry],
+    seeds: Sequence[int],
 ) -> dict[str, Any]:
     """Returns the part of evaluation.json that is computed.
 
@@ -329,8 +336,8 @@ def summarize(
         if bootstrap
     ]
     missing = [
-        {"policy": policies[p], "scenario": names[s], "seed": int(seed)}
-        for p, s, seed in np.argwhere(~np.isfinite(scores))
+        {"policy": policies[p], "scenario": names[s], "seed": seeds[place]}
+        for p, s, place in np.argwhere(~np.isfinite(scores))
     ]
     if "part" in runs:
         parts = _parts(runs, [policies[index] for index in complete])
@@ -435,9 +442,9 @@ def _shares_within_1_percent(
 
 
 def _table(
-    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: int
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: Sequence[int]
 ) -> pd.DataFrame:
-    columns = {"policy": policies, "scenario": scenarios, "seed": range(seeds)}
+    columns = {"policy": policies, "scenario": scenarios, "seed": seeds}
     index = pd.MultiIndex.from_product(list(columns.values()), names=list(columns))
     return runs.set_index(list(columns)).reindex(index)
 

@@ -39,7 +39,7 @@ from quicgym.envs.scenarios.suites import (
 from quicgym.output_folders import digest
 
 FIRST_SEED = 1_000_000
-"""First seed of the paths; the evaluations during training take seeds below."""
+"""First seed of the paths; evaluations during training begin at `suites.SELECTION_SEED`."""
 _AT_A_TIME = 128  # episodes side by side, after which the bar moves
 
 

@@ -23,6 +23,7 @@ from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
 from quicgym.agents.training.worlds import World, Worlds
 from quicgym.envs.rewards import find_reward
+from quicgym.envs.scenarios.suites import SELECTION_SEED
 from quicgym.envs.simulation.run import Run
 
 
@@ -152,6 +153,7 @@ class Evaluations:
             evaluation.suite,
             evaluation.seeds,
             self._folder.evaluation,
+            first_seed=SELECTION_SEED,
             reward=self._reward,
             command=self._command,
         )

@@ -35,6 +35,7 @@ from quicgym.console import say
 from quicgym.envs.rewards import FileReward, find_reward
 from quicgym.envs.scenarios.fields import errors_at
 from quicgym.envs.scenarios.suites import (
+    SELECTION_SEED,
     SuiteEntry,
     content_of,
     episodes_of,
@@ -281,7 +282,7 @@ class _Training:
                     threads=self._threads,
                     reward=find_reward(config.environment.reward),
                 )
-            cells = episodes_of(self.suite, evaluation.seeds)
+            cells = episodes_of(self.suite, evaluation.seeds, SELECTION_SEED)
             evaluations = Evaluations(
                 config,
                 trainer,

@@ -21,7 +21,7 @@ from quicgym.agents.evaluation.statistics import Estimate, mean_difference
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.console import progress_bar
 from quicgym.envs.rewards import AnyReward
-from quicgym.envs.scenarios.suites import SuiteEntry, content_of, episodes_of
+from quicgym.envs.scenarios.suites import SELECTION_SEED, SuiteEntry, content_of, episodes_of
 from quicgym.output_folders import digest, read_json, write_atomically
 
 
@@ -84,18 +84,19 @@ def measure_controllers(
     Args:
         controllers: Controllers, as `quicgym evaluate --policy` takes them.
         entries: The worlds.
-        seeds: Number of seeds of each world.
+        seeds: Number of seeds of each world, from SELECTION_SEED on.
         path: File in which the rewards are kept.
         threads: Number of threads that run episodes.
         reward: Reward of the episodes.
     """
-    identity = digest([list(controllers), content_of(entries), seeds, asdict(reward)])
+    asked = [list(controllers), content_of(entries), SELECTION_SEED, seeds, asdict(reward)]
+    identity = digest(asked)
     names, shape = [entry.name for entry in entries], (len(entries), seeds)
     if path.exists():
         kept = read_json(path, ("identity", "rewards"))
         if kept["identity"] == identity:
             return Worlds(names, {name: np.array(of) for name, of in kept["rewards"].items()})
-    cells = episodes_of(entries, seeds)
+    cells = episodes_of(entries, seeds, SELECTION_SEED)
     rewards = {}
     with progress_bar() as progress:
         task = progress.add_task("hand-coded controllers", total=len(controllers) * len(entries))

@@ -164,7 +164,8 @@ class SweepStudy(Study[SweepTrial]):
         """
         if self.published is None:
             return
-        seeds = tuple(range(self.config.seeds, 2 * self.config.seeds))
+        used = self.config.seed_range
+        seeds = tuple(range(used.stop, used.stop + len(used)))
         best, published = self.measure([self.ranked[0].setting, self.published.setting], seeds)
         gains = [
             self.gain(one, other)
@@ -254,7 +255,7 @@ class SweepStudy(Study[SweepTrial]):
         published, difference = self.published, self.difference
         return {
             "config": self.config.model_dump(mode="python"),
-            "seeds": list(range(self.config.seeds)),
+            "seeds": list(self.config.seed_range),
             "trials": len(self.finished),
             "failed": [
                 {"parameters": failed.setting, "error": failed.error} for failed in self.failed
@@ -299,8 +300,9 @@ class SweepStudy(Study[SweepTrial]):
         scale = config.objective + (f" ({config.reward})" if config.objective == "reward" else "")
         how = "interquartile mean" if config.suite else "mean"
         where = config.suite or f"{len(config.scenarios)} scenarios"
+        first, last = config.seed_range[0], config.seed_range[-1]
         console.print(
-            f"{config.name}: {scale}, {how} over {where}, seeds 0 to {config.seeds - 1}, "
+            f"{config.name}: {scale}, {how} over {where}, seeds {first:,} to {last:,}, "
             f"{len(self.finished)} trials of {config.controller}\n",
             highlight=False,
         )

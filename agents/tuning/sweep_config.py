@@ -28,7 +28,7 @@ from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import Name
 from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
-from quicgym.envs.scenarios.suites import SuiteEntry, refuse_held_out
+from quicgym.envs.scenarios.suites import SELECTION_SEED, SuiteEntry, refuse_held_out
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.metrics import EVALUATED, METRICS, TRAFFIC_METRICS
 from quicgym.validation import StrictModel, validated
@@ -95,7 +95,7 @@ class SweepConfig(StrictModel):
         scenarios: Names or paths of scenarios; the objective is the mean over them.
         suite: Name or path of a suite, in place of scenarios; the objective is the interquartile
             mean.
-        seeds: Number of seeds: every trial runs each scenario with the seeds 0 to seeds - 1.
+        seeds: Number of seeds, from 3,000,000 on, with which every trial runs each scenario.
         reward: Name of the reward.
         objective: Metric that is optimized: one of `quicgym.envs.simulation.metrics.EVALUATED`, or
             of the metrics of its scenarios' traffic. The highest value is best; of a loss, RTT or
@@ -211,6 +211,11 @@ class SweepConfig(StrictModel):
             {name: entry.draw(rng) for name, entry in self.parameters.items()}
             for _ in range(self.trials)
         ]
+
+    @property
+    def seed_range(self) -> range:
+        """The seeds of every trial."""
+        return range(SELECTION_SEED, SELECTION_SEED + self.seeds)
 
     def load_scenarios(self) -> tuple[SuiteEntry, ...]:
         """Returns what every trial runs: from a distribution, a scenario for each seed."""

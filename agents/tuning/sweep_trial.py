@@ -98,7 +98,7 @@ def run_trial(
 
     `listed` are the settings that were not left to Optuna, see `setting_of`.
     """
-    trial = measure(config, scenarios, setting_of(tuned, config, listed), range(config.seeds))
+    trial = measure(config, scenarios, setting_of(tuned, config, listed), config.seed_range)
     return {
         "objective": trial.objective,
         "per_seed": list(trial.per_seed),

@@ -109,9 +109,20 @@ def scenario_of(entry: SuiteEntry, seed: int) -> Scenario:
     return entry.sample(np.random.default_rng(seed))
 
 
-def episodes_of(entries: Iterable[SuiteEntry], seeds: int) -> list[tuple[Scenario, int]]:
-    """Returns scenario and seed of every episode, with the seeds 0 to `seeds` - 1 of each entry."""
-    return [(scenario_of(entry, seed), seed) for entry in entries for seed in range(seeds)]
+SELECTION_SEED = 3_000_000
+"""First seed of the episodes by which trainings and sweeps choose.
+
+An evaluation begins at seed 0, so that what it reports is of other episodes. Those in which a
+training compares its policies begin at 1,000,000, and those of recordings at 2,000,000.
+"""
+
+
+def episodes_of(
+    entries: Iterable[SuiteEntry], seeds: int, first_seed: int = 0
+) -> list[tuple[Scenario, int]]:
+    """Returns scenario and seed of every episode, with so many seeds of each entry."""
+    chosen = range(first_seed, first_seed + seeds)
+    return [(scenario_of(entry, seed), seed) for entry in entries for seed in chosen]
 
 
 def content_of(entries: Iterable[SuiteEntry]) -> list[Any]:

@@ -12,6 +12,7 @@ from helpers import environments as helper
 import quicgym
 from quicgym.agents.evaluation.rollouts import play_all
 from quicgym.agents.policies import find_policy
+from quicgym.envs.scenarios.suites import SELECTION_SEED
 from quicgym.errors import PolicyError, UserError
 
 pytestmark = pytest.mark.train
@@ -72,7 +73,7 @@ def test_the_difference_is_logged_and_is_the_one_of_an_evaluation(scenario_file)
 
     # The training's agent has one flow beside CUBIC, so the evaluation does, too.
     scenario = quicgym.load_scenario(scenario_file).with_one_open_flow("cubic")
-    cells = [(scenario, seed) for seed in range(6)]
+    cells = [(scenario, SELECTION_SEED + number) for number in range(6)]
 
     def rewards(policy):
         return np.array([run.metrics["reward"] for run in play_all(policy, cells, threads=1)])
@@ -105,7 +106,7 @@ def test_a_recurrent_model_is_compared_with_the_memory_that_it_has(scenario_file
     scenario = quicgym.load_scenario(scenario_file).with_one_open_flow("cubic")
     own, bbr = (
         np.mean([play_all(policy, [(scenario, seed)], threads=1)[0].metrics["reward"]
-                 for seed in range(2)])
+                 for seed in (SELECTION_SEED, SELECTION_SEED + 1)])
         for policy in (Counts(), find_policy("bbr"))
     )  # fmt: skip
     assert callback.history[-1][1].value == pytest.approx(own - bbr)

@@ -162,7 +162,7 @@ def test_a_mixture_has_an_aggregate_and_one_for_each_part(quicgym: Command, mixt
 def test_within_1_percent_of_best_counts_the_paths_of_a_distribution(mixture: Path) -> None:
     (distribution,) = load_suite(mixture.with_name("slow.yaml"))
     rewards = {"bbr": [[0.9, 0.2, 0.3, 0.4]], "cubic": [[0.5, 0.5, 0.5, 0.5]]}
-    document = summarize(runs_of(rewards, ["slow"]), kinds_of(rewards), [distribution], 4)
+    document = summarize(runs_of(rewards, ["slow"]), kinds_of(rewards), [distribution], range(4))
     shares = {entry["policy"]: entry["level_share"] for entry in document["policies"]}
     assert shares == {"bbr": 0.25, "cubic": 0.75}
 
@@ -255,6 +255,23 @@ def test_json_is_the_document_and_earlier_results_are_kept(
     assert len(rows) == 8 and list(rows[0]) == ["policy", "scenario", "engine", "seed", *EVALUATED]
     (previous,) = (tmp_path / "here").glob("previous-*")
     assert json.loads((previous / "evaluation.json").read_text()) == document
+
+
+def test_an_evaluation_begins_at_the_first_seed_that_is_given(
+    quicgym: Command, suite: Path, tmp_path: Path
+) -> None:
+    arguments = ("evaluate", "--policy", "bbr", "--suite", suite, "--figures", "svg")
+    quicgym(*arguments, "--seeds", "4", "--out", "all")
+    done = quicgym(*arguments, "--first-seed", "2", "--seeds", "2", "--out", "later")
+    every, later = (pd.read_parquet(tmp_path / out / "results.parquet") for out in ("all", "later"))
+    assert later.attrs["seeds"] == [2, 3]
+    rewards = every[every["seed"] >= 2].set_index(["scenario", "seed"])["reward"]
+    assert later.set_index(["scenario", "seed"])["reward"].to_dict() == rewards.to_dict()
+    document = json.loads((tmp_path / "later/evaluation.json").read_text())
+    assert document["seeds"] == [2, 3] and document["missing"] == []
+    assert document["policies"][0]["iqm_low"] is not None
+    assert "the time series of seed 2" in done.stderr
+    assert len(list((tmp_path / "later/series").iterdir())) == 2
 
 
 def test_of_a_distribution_each_seed_is_a_path(quicgym: Command, tmp_path: Path) -> None:
@@ -355,7 +372,9 @@ def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) 
     (failure,) = outcome.failures
     assert "policy cubic, scenario broken, engine native, seed 0" in failure
     runs = pd.DataFrame(list(outcome.finished.values()))
-    document = summarize(runs, dict.fromkeys(["bbr", "cubic"], "baseline"), [scenario, broken], 1)
+    document = summarize(
+        runs, dict.fromkeys(["bbr", "cubic"], "baseline"), [scenario, broken], range(1)
+    )
     assert {(cell["policy"], cell["scenario"]) for cell in document["missing"]} == {
         ("bbr", "broken"),
         ("cubic", "broken"),
@@ -463,7 +482,7 @@ def test_a_difference_has_the_intervals_of_the_bootstrap() -> None:
     rewards = {name: rows.tolist() for name, rows in zip(("bbr", "cubic"), scores, strict=True)}
     scenarios = [load_scenario(name) for name in names]
     kinds = dict.fromkeys(rewards, "baseline")
-    (found,) = summarize(runs_of(rewards, names), kinds, scenarios, 5)["differences"]
+    (found,) = summarize(runs_of(rewards, names), kinds, scenarios, range(5))["differences"]
     first, second = (list(rewards).index(found[side]) for side in "ab")
     bootstrap = Bootstrap(scores)
     difference = bootstrap.difference(first, second)
@@ -491,7 +510,7 @@ def test_aggregates_and_who_is_within_1_percent_of_best() -> None:
         "ebcc:gamma=60": [[0.99, 0.995], [-1.009, -1.009], [0.98, 0.98]],
         "torn": [[1.0, 1.0], [1.0, np.nan], [1.0, 1.0]],
     }
-    document = summarize(runs_of(rewards, names), kinds_of(rewards), scenarios, 2)
+    document = summarize(runs_of(rewards, names), kinds_of(rewards), scenarios, range(2))
     entries = {entry["policy"]: entry for entry in document["policies"]}
     assert entries["bbr"]["iqm_reward"] == pytest.approx((0.5 + 0.5 + 0.9 - 1.0) / 4)
     assert entries["bbr"]["level_share"] == pytest.approx(2 / 3)
@@ -509,7 +528,7 @@ def test_aggregates_and_who_is_within_1_percent_of_best() -> None:
         (document["policies"][0]["policy"], document["policies"][1]["policy"])
     ]
     without = summarize(
-        runs_of({"random": rewards["bbr"]}, names), {"random": "random"}, scenarios, 2
+        runs_of({"random": rewards["bbr"]}, names), {"random": "random"}, scenarios, range(2)
     )
     assert without["policies"][0]["level_share"] is None
 
@@ -523,7 +542,9 @@ def test_the_best_learned_is_compared_with_the_best_baseline_and_the_best_static
         "mine.json": [[0.6, 0.6]],
         "worse.json": [[0.2, 0.2]],
     }
-    document = summarize(runs_of(rewards, names), kinds_of(rewards), [load_scenario(names[0])], 2)
+    document = summarize(
+        runs_of(rewards, names), kinds_of(rewards), [load_scenario(names[0])], range(2)
+    )
     assert [(entry["a"], entry["b"]) for entry in notable_differences(document)] == [
         ("cubic", "mine.json"),
         ("mine.json", "ebcc:gamma=60"),

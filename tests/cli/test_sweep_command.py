@@ -22,9 +22,12 @@ from helpers.commands import run_process, says, start_process
 from quicgym import load_scenario
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
+from quicgym.envs.scenarios.suites import SELECTION_SEED
 from quicgym.envs.simulation.metrics import EVALUATED
 
 pytestmark = pytest.mark.train
+NEW_SEEDS = (SELECTION_SEED + 3, SELECTION_SEED + 4, SELECTION_SEED + 5)
+"""Those after the ones of a sweep with three seeds."""
 CONTROLLERS = '''
 import os
 import quicgym
@@ -108,7 +111,7 @@ def test_a_grid_gives_the_table_and_all_files(
 
 def check_table(folder: Path, output: str) -> None:
     """Every trial is there, and the objective is what one would measure oneself."""
-    assert "mine: reward (fair-throughput), mean over 1 scenarios, seeds 0 to 1" in output
+    assert "mine: reward (fair-throughput), mean over 1 scenarios, seeds 3,000,000 to " in output
     assert output.count("published") >= 1 and "share of variance" in output
     frame = pd.read_parquet(folder / "out/trials.parquet")
     assert set(zip(frame["gamma"], frame["beta"], strict=True)) == {
@@ -126,7 +129,7 @@ def check_table(folder: Path, output: str) -> None:
                 load_scenario(folder / "short.yaml"),
                 seed=seed,
             ).metrics["reward"]
-            for seed in (0, 1)
+            for seed in (SELECTION_SEED, SELECTION_SEED + 1)
         ]
         assert row.objective == pytest.approx(sum(runs) / 2, rel=1e-12)
     sensitivity = pd.read_parquet(folder / "out/sensitivity.parquet")
@@ -144,7 +147,7 @@ def check_document(folder: Path) -> None:
     assert document["published"]["parameters"] == {"gamma": 30, "beta": 0.5}
     assert document["published"]["objective"] == frame.loc[frame["published"], "objective"].item()
     difference = document["difference"]
-    assert difference["seeds"] == [2, 3]  # chosen by neither
+    assert difference["seeds"] == [SELECTION_SEED + 2, SELECTION_SEED + 3]  # chosen by neither
     assert difference["low"] <= difference["mean"] <= difference["high"]
     assert document["config"]["seeds"] == 2 and document["failed"] == []
     assert {"version", "commit", "command"} <= set(document)
@@ -391,7 +394,7 @@ def test_the_best_is_compared_with_the_published_seed_by_seed(
 
     def measure(settings: Any, seeds: Any) -> Any:
         assert settings == [trials[4].setting, trials[4].setting]
-        assert seeds == (3, 4, 5)
+        assert seeds == NEW_SEEDS
         return [
             SweepTrial(setting, 0.0, [sign * number for number in values])
             for setting, values in zip(settings, ((3, 5, 7), (2, 3, 4)), strict=True)
@@ -400,7 +403,7 @@ def test_the_best_is_compared_with_the_published_seed_by_seed(
     monkeypatch.setattr(study, "measure", measure)
     study.confirm()
     difference = study.difference
-    assert difference is not None and difference.seeds == (3, 4, 5)
+    assert difference is not None and difference.seeds == NEW_SEEDS
     assert difference.mean == pytest.approx(2)  # of 1, 2 and 3
     half = 4.302653 / 3**0.5  # Student's t with two degrees of freedom, two-sided 95%
     assert (difference.low, difference.high) == pytest.approx((2 - half, 2 + half))
@@ -460,7 +463,7 @@ def test_what_chose_the_best_does_not_confirm_it(
     study.trials = finished(config, [1.0, 4.0, 3.0, 2.0, 0.0])
     study.confirm()
     expected = [study.ranked[0].setting, config.published_setting()]
-    assert ran == [(setting, (3, 4, 5)) for setting in expected]
+    assert ran == [(setting, NEW_SEEDS) for setting in expected]
     assert study.difference is not None and study.difference.mean == 0
 
 

@@ -23,6 +23,7 @@ from helpers.training import install_algorithm, write_config
 
 from quicgym import __version__, load_policy, make_vec
 from quicgym.agents.algorithms import registry
+from quicgym.envs.scenarios.suites import SELECTION_SEED
 
 pytestmark = pytest.mark.train
 
@@ -60,6 +61,8 @@ def test_the_policy_is_evaluated_on_the_way(finished):
     assert {record["scenario"] for record in records} == {"short", "pair-again"}
     assert all(record["reward"] is not None for record in records)
     assert len({record["reward"] for record in records}) > 2  # it has learned something, anything
+    # Those by which the best policy is chosen are no seeds of `quicgym evaluate`.
+    assert {record["seed"] for record in records} == {SELECTION_SEED}
 
 
 def test_the_best_policy_is_published(finished):

@@ -13,12 +13,15 @@ from gymnasium.utils.env_checker import check_env
 from helpers import environments as helper
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from quicgym import Simulation, preset_action
+from quicgym import Decisions, Simulation, make_vec, preset_action
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.policies import ConstantPolicy
 from quicgym.envs import ENVIRONMENTS, ScenarioError, find_environment
 from quicgym.envs.observations import observation_names
 from quicgym.envs.render import EpisodePlot
 from quicgym.envs.scenarios.applications import Transfer
 from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.suites import load_suite, scenario_of
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
 every_environment = pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -250,6 +253,45 @@ def test_reset_options_hold_for_one_episode(make):
         environment.reset(options={"controler": "cubic"})
     with pytest.raises(ScenarioError, match="'cubik'; did you mean cubic"):
         environment.reset(options={"controller": "cubik"})
+
+
+@pytest.mark.parametrize("scenario", ["training-50", "beyond-ebcc-mixed-cubic", "validation"])
+def test_the_option_episode_seed_plays_the_episodes_of_an_evaluation(make, scenario):
+    entries = load_suite(scenario)[:3]
+    for entry, seed in itertools.product(entries, (0, 7)):
+        environment = make("quicgym/Window-v1", scenario=entry)
+        _, info = environment.reset(seed=3, options={"episode_seed": seed})
+        ends_s, rewards, over = [info["time_s"]], [], False
+        while not over:
+            _, reward, terminated, truncated, info = environment.step(7)
+            ends_s.append(info["time_s"])
+            rewards.append(reward)
+            over = terminated or truncated
+        policy = ConstantPolicy("wider", np.array(7), decisions=Decisions("window"))
+        evaluated = play(policy, scenario_of(entry, seed), seed=seed)
+        earned = np.average(rewards, weights=np.diff(ends_s))
+        assert earned == pytest.approx(evaluated.metrics["reward"], abs=1e-12)
+        assert environment.unwrapped.episode_seed == seed
+
+
+def test_the_next_episodes_do_not_depend_on_the_option_episode_seed(make):
+    environment = make("quicgym/Window-v1", scenario=helper.scenario())
+    drawn = []
+    for options in (None, {"episode_seed": 7}):
+        environment.reset(seed=3, options=options)
+        environment.reset()
+        drawn.append(environment.unwrapped.episode_seed)
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "7", True])
+def test_an_episode_seed_that_is_none_is_refused(make, seed):
+    environment = make("quicgym/Window-v1", scenario=helper.scenario())
+    with pytest.raises(ScenarioError, match="reset option episode_seed = .*give a whole number"):
+        environment.reset(options={"episode_seed": seed})
+    environments = make_vec("quicgym/Window-v1", num_envs=2, scenario=helper.scenario())
+    with pytest.raises(ScenarioError, match="'episode_seed' = 7: .*take a single environment"):
+        environments.reset(options={"episode_seed": 7})
 
 
 def test_the_agent_has_the_first_open_flow_or_the_one_named(make):

@@ -44,7 +44,17 @@ def evaluate(
             "seed draws a scenario, or a YAML's path; one or more.  [default: heldout]",
         ),
     ] = None,
-    seeds: options.Seeds = 5,
+    seeds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of seeds, from --first-seed on.")
+    ] = 5,
+    first_seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="S",
+            help="The first seed. Trainings and sweeps choose by the seeds from 3000000 on.",
+        ),
+    ] = 0,
     from_s: options.From = None,
     until_s: options.Until = None,
     engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
@@ -87,8 +97,8 @@ def evaluate(
 
     The interquartile mean of the reward with its 95% interval, and what a network engineer would
     measure; docs/reference/evaluation.md has the formulas. Results (evaluation.json,
-    results.parquet), the time series of seed 0 and the figures go to DIR; results of an earlier run
-    are moved to DIR/previous-<time>.
+    results.parquet), the time series of the first seed and the figures go to DIR; results of an
+    earlier run are moved to DIR/previous-<time>.
     """
     from quicgym.agents.evaluation.evaluate import run_evaluate
     from quicgym.envs.simulation.packet_logs import PacketLogs
@@ -99,6 +109,7 @@ def evaluate(
         policies=policy or (),
         suite=suite or "heldout",
         seeds=seeds,
+        first_seed=first_seed,
         window=Window(from_s, until_s),
         engine=engine,
         reward=reward,

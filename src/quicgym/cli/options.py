@@ -70,7 +70,7 @@ Qlog = Annotated[
     typer.Option(
         "--qlog",
         metavar="DIR",
-        help="Where qlog files of seed 0 go, a folder for each run; engine native only.",
+        help="Where qlog files of the first seed go, a folder for each run; engine native only.",
     ),
 ]
 Pcap = Annotated[
@@ -78,7 +78,7 @@ Pcap = Annotated[
     typer.Option(
         "--pcap",
         metavar="DIR",
-        help="Where pcap files of seed 0 go, a folder for each run; engine ns3 only.",
+        help="Where pcap files of the first seed go, a folder for each run; engine ns3 only.",
     ),
 ]
 LogEvery = Annotated[

@@ -73,6 +73,17 @@ def quicgym_scenario() -> Any:
     return quicgym.load_scenario("pair.yaml")
 
 
+def test_every_recorded_episode_is_played_again_by_its_seed(quicgym: Command, folder: Path) -> None:
+    dataset = recorded(quicgym, "--policy", "window", suite="training-50", seeds=4)
+    environment = dataset.recover_environment()
+    about = dataset.storage.get_episode_metadata(range(4))
+    for episode, where in zip(dataset.iterate_episodes(), about, strict=True):
+        observation, _ = environment.reset(options={"episode_seed": where["seed"]})
+        assert np.array_equal(observation, episode.observations[0])
+        for action, reward in zip(episode.actions, episode.rewards, strict=True):
+            assert environment.step(action)[1] == reward
+
+
 def test_the_environment_comes_back_with_what_the_policy_decides_on(
     quicgym: Command, folder: Path
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 import quicgym
 from quicgym.agents.training import worlds
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.suites import load_suite, parts_of
+from quicgym.envs.scenarios.suites import SELECTION_SEED, load_suite, parts_of
 
 
 def measured(rewards):
@@ -44,7 +44,7 @@ def test_controllers_are_measured_once_and_again_when_the_paths_differ(tmp_path,
     path = tmp_path / "controllers.json"
     first = worlds.measure_controllers(("cubic", "bbr"), entries, 2, path, **arguments)
     assert first.names == ["ebcc-single", "high-latency"]
-    assert first.rewards["bbr"].tolist() == [[0, 1], [0, 1]]
+    assert first.rewards["bbr"].tolist() == [[SELECTION_SEED, SELECTION_SEED + 1]] * 2
     again = worlds.measure_controllers(("cubic", "bbr"), entries, 2, path, **arguments)
     assert again.rewards["cubic"].tolist() == first.rewards["cubic"].tolist()
     assert played == ["cubic", "cubic", "bbr", "bbr"]
