@@ -40,6 +40,7 @@ from quicgym.envs.scenarios.suites import (
     parts_of,
     refuse_held_out,
 )
+from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 
 CONTROLLERS = ("bbr", "bbr3", "bbr-extended", "cubic", "ibcca")
 """The hand-coded controllers that a model is compared with unless others are given."""
@@ -242,4 +243,4 @@ def _of_quicgym(who: str, environments: VecEnv) -> Sb3VecEnv:
 def _what_is_learned(decisions: Decisions) -> Decisions:
     """Returns the decisions without what a policy may be trained with and used without."""
     preference = decisions.evaluated_preference
-    return replace(decisions, preference=preference, reward_interval_ms=None)
+    return replace(decisions, preference=preference, reward_interval_ms=REWARD_INTERVAL_MS)

@@ -73,8 +73,7 @@ class EpisodeBatch:
         settings.clips_actions = decisions.out_of_range == "clip"
         settings.decision_interval = nanoseconds(decisions.decision_interval_ms / 1e3)
         settings.decision_interval_rtts = decisions.decision_interval_rtts or 0.0
-        if decisions.reward_interval_ms is not None:
-            settings.reward_interval = nanoseconds(decisions.reward_interval_ms / 1e3)
+        settings.reward_interval = nanoseconds(decisions.reward_interval_ms / 1e3)
         settings.reward_per_flow = reward_per_flow
         settings.records = records
         settings.observes_preference = decisions.preference is not None

@@ -18,6 +18,7 @@ from quicgym.envs.interface import Interface
 from quicgym.envs.observations import observation_space
 from quicgym.envs.preferences import EQUAL, Preference, preference_choice
 from quicgym.envs.registration import find_environment
+from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.validation import check_number
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _RANGES = {
     "reward_interval_ms": (1, 60_000),
 }
 _ENVIRONMENTS_OWN: Any = None
-"""The default of a field that takes the environment's own value."""
+"""The default of a field that takes the environment's own value, or that of evaluations."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Decisions:
             them, and the reward `preference` weighs by them. "random": weights are drawn for each
             episode. None: observations end without weights.
         reward_interval_ms: Reward and `info` are means over intervals of this length, from 1 to
-            60000 ms; None: they are taken over the whole interval from decision to decision.
+            60000 ms; None: 100, as in an evaluation, so that decisions of any length earn the same
+            for the same network. With 60000 they are taken from decision to decision.
         safe_envelope: Window and pacing rate are bounded by what was delivered of late
             (controllers/envelope.hpp); None: as the environment says.
         guard: An agent that leaves its path empty gets a floor under its window
@@ -81,7 +83,7 @@ class Decisions:
     controller: str | None = None
     coordinates: tuple[str, ...] | None = None
     preference: Preference | Literal["random"] | None = None
-    reward_interval_ms: float | None = None
+    reward_interval_ms: float = _ENVIRONMENTS_OWN
     safe_envelope: bool = _ENVIRONMENTS_OWN
     guard: bool = False
     out_of_range: OutOfRange = _ENVIRONMENTS_OWN
@@ -101,6 +103,7 @@ class Decisions:
             ("observations", environment.observations),
             ("safe_envelope", environment.safe_envelope),
             ("out_of_range", environment.out_of_range),
+            ("reward_interval_ms", REWARD_INTERVAL_MS),
         ):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, default)

@@ -304,6 +304,11 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
                 self._plot.draw()
 
     @property
+    def decisions(self) -> Decisions:
+        """What the agent decides, how often, and on what."""
+        return self._batch.source.decisions
+
+    @property
     def scenario(self) -> Scenario | None:
         """The scenario of this episode."""
         episode = self._batch.episodes[0]

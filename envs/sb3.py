@@ -99,7 +99,6 @@ class Sb3VecEnv(VecEnv):
         self._empty_rows = empty_rows
         self._actions: np.ndarray | None = None
         self._next_seed: int | None = None
-        self._times_s = np.zeros(environments.num_envs)  # where each row's step began
         action_space = copy.deepcopy(environments.single_action_space)
         setattr(action_space, RECORD, _record(environments))
         super().__init__(
@@ -126,7 +125,6 @@ class Sb3VecEnv(VecEnv):
         if any(other != first for other in others):
             raise ValueError("set_options: the rows share their options; give one mapping")
         observations, info = self._environments.reset(seed=self._next_seed, options=first or None)
-        self._times_s = info["time_s"].copy()
         self._check_agents()
         self.reset_infos = self._infos(info)
         self._next_seed = None
@@ -146,9 +144,9 @@ class Sb3VecEnv(VecEnv):
         infos = self._infos(info)
         self._check_agents()
         done = terminations | truncations
-        ends_s = info["time_s"].copy()
+        steps_s = info["step_s"].copy()
         if done.any():
-            ends_s[done] = info["final_info"]["time_s"][done]
+            steps_s[done] = info["final_info"]["step_s"][done]
             rows = np.flatnonzero(done)
             ended = {name: info["final_info"][name][rows] for name in INFO_COLUMNS}
             last = self._observations(np.stack(info["final_obs"][rows]), ended)
@@ -158,8 +156,7 @@ class Sb3VecEnv(VecEnv):
                     "terminal_observation": observation,
                     "TimeLimit.truncated": bool(truncations[row] and not terminations[row]),
                 }
-        weights = np.nan_to_num(ends_s - self._times_s) * 1e3 / REWARD_INTERVAL_MS  # 0: no agent
-        self._times_s = info["time_s"].copy()
+        weights = np.nan_to_num(steps_s) * 1e3 / REWARD_INTERVAL_MS  # 0: no agent
         rewards = (rewards * weights).astype(np.float32)
         return self._observations(observations, info), rewards, done, infos
 
@@ -337,12 +334,9 @@ def make_sb3(
         infos: "all" or "ends", see Sb3VecEnv.
         privileged: Whether observations have what only the network knows, see Sb3VecEnv.
         **arguments: Arguments of CongestionControlVectorEnv, but for autoreset_mode.
-            `reward_interval_ms` None stands for 100, as in `quicgym evaluate`.
     """
     own = ("infos", "privileged")
     check_arguments(arguments, (*own, *keywords(CongestionControlVectorEnv.__init__)))
-    if arguments.get("reward_interval_ms") is None:
-        arguments["reward_interval_ms"] = REWARD_INTERVAL_MS
     environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
     assert isinstance(environments, CongestionControlVectorEnv)
     return VecMonitor(Sb3VecEnv(environments, infos, privileged=privileged))

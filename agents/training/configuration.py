@@ -26,7 +26,6 @@ from quicgym.envs.registration import EnvironmentId, environment_ids, find_envir
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.suites import refuse_held_out
-from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.errors import UserError
 from quicgym.input_files import MOST_WEIGHTS_BYTES
 from quicgym.python_files import is_python_object
@@ -44,8 +43,7 @@ class ConfigError(UserError, ValueError):
 class EnvironmentConfig(StrictModel):
     """The environments that training steps; arguments of quicgym.make_vec.
 
-    The fields that are not listed here are those of quicgym.Decisions. `reward_interval_ms` null
-    stands for 100, as where policies are evaluated.
+    The fields that are not listed here are those of quicgym.Decisions.
 
     Attributes:
         id: The environment's name or id, such as "tuning" or "quicgym/Tuning-v1".
@@ -96,9 +94,7 @@ class EnvironmentConfig(StrictModel):
     def _of_the_environment(self) -> EnvironmentConfig:
         refuse_place(self.controller, "a training configuration")
         refuse_overrides(find_environment(self.id), "a training")
-        if self.reward_interval_ms is None:
-            object.__setattr__(self, "reward_interval_ms", REWARD_INTERVAL_MS)
-        for name in ("history_length", "observations"):
+        for name in ("history_length", "observations", "reward_interval_ms"):
             object.__setattr__(self, name, getattr(self.decisions, name))
         return self
 

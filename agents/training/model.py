@@ -27,6 +27,7 @@ from quicgym.envs.rewards import find_reward
 from quicgym.envs.sb3 import AgentsMonitor, Sb3VecEnv
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_entry
+from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
 from quicgym.validation import validated
 
@@ -195,7 +196,8 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
 def decisions_of(config: TrainingConfig) -> Decisions:
     """Returns what the trained policy decides, how often, and on what."""
     decisions = config.environment.decisions
-    return replace(decisions, preference=decisions.evaluated_preference, reward_interval_ms=None)
+    preference = decisions.evaluated_preference
+    return replace(decisions, preference=preference, reward_interval_ms=REWARD_INTERVAL_MS)
 
 
 def architecture_of(config: TrainingConfig) -> Architecture:

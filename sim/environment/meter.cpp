@@ -44,8 +44,10 @@ double of_interval(const Reading& reading, double value) {
 
 }  // namespace
 
-constexpr std::array<InfoColumn, 19> kInfoColumns{{
+constexpr std::array<InfoColumn, 20> kInfoColumns{{
     {"time_s", "simulated time", [](const Reading& r) { return to_seconds(r.run.now()); }},
+    {"step_s", "how long the step was that ends now, or the interval: rewards of steps count by it",
+     [](const Reading& r) { return of_interval(r, to_seconds(r.meter.length())); }},
     {"throughput_mbps",
      "what reached the receivers in the interval, all flows and short flows, headers included",
      [](const Reading& r) { return of_interval(r, to_mbps(r.total.throughput)); }},
@@ -168,6 +170,7 @@ void Meter::run_until(Watched& run, Time until, Time interval) {
         mean_.add(outcome_, seconds);
         for (Follower& flow : flows_) flow.mean.add(flow.outcome, seconds);
     } while (now < until);
+    length_ = now - begin;
     if (interval < until - begin) capacity_rate_ = capacity_rate(begin, now);
 }
 

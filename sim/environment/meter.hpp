@@ -32,6 +32,8 @@ public:
     // shorter. What is read below is of this time, unless it says otherwise.
     void run_until(Watched& run, Time until, Time interval = kNever);
 
+    // From the beginning of the last run_until() to its end; 0 before the first.
+    Time length() const { return length_; }
     // Means over the intervals, of all flows and of one.
     const MeanOutcome& mean() const { return mean_; }
     const MeanOutcome& mean(std::size_t flow) const { return flows_[flow].mean; }
@@ -83,6 +85,7 @@ private:
     std::vector<ShortFlowTotals> short_flows_;
     Outcome outcome_;  // of all flows, in the last interval
     MeanOutcome mean_;
+    Time length_ = 0;
     double capacity_rate_ = 0.0;
     std::uint64_t active_flows_ = 0;
     // Bytes per second, from begin to end: what is carried is worth the same at any time, so that the
@@ -123,8 +126,8 @@ struct InfoColumn {
 };
 
 // First the columns of the run, then those of the agent's flow.
-extern const std::array<InfoColumn, 19> kInfoColumns;
-inline constexpr std::size_t kRunColumns = 11;
+extern const std::array<InfoColumn, 20> kInfoColumns;
+inline constexpr std::size_t kRunColumns = 12;
 inline constexpr std::size_t kActiveColumn = kRunColumns;
 
 // Write the columns of the run, and those of the chosen flow; return where the next number goes.

@@ -35,6 +35,7 @@ from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.errors import PolicyError, UserError
 
 if _TYPE_CHECKING:
+    from quicgym.agents.evaluation.scores import score
     from quicgym.agents.policies.hand_coded import baseline
     from quicgym.agents.policies.learned import load_policy
 
@@ -52,6 +53,10 @@ def __getattr__(name: str) -> object:
         from quicgym.agents.policies.learned import load_policy
 
         return load_policy
+    if name == "score":
+        from quicgym.agents.evaluation.scores import score
+
+        return score
     raise AttributeError(f"module 'quicgym' has no attribute {name!r}")
 
 
@@ -94,4 +99,5 @@ __all__ = [
     "preset_action",
     "run",
     "scenario_names",
+    "score",
 ]

@@ -192,8 +192,8 @@ class DrawsAgents:
 
 
 OF_THE_INTERVAL = (
-    "throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain", "active_flows",
-    "flow_throughput_mbps", "flow_loss_rate",
+    "step_s", "throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain",
+    "active_flows", "flow_throughput_mbps", "flow_loss_rate",
 )  # fmt: skip
 RTTS = ("rtt_ms", "rtt_ratio", "flow_rtt_ms")
 

@@ -1,0 +1,82 @@
+"""The score of episodes that one's own environment plays: the number of `quicgym evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from quicgym.agents.policies.policy import call_reset
+from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
+
+
+def score(
+    environment: gymnasium.Env,
+    policy: Callable[[np.ndarray], Any],
+    seeds: Iterable[int] = (0,),
+    *,
+    options: Mapping[str, Any] | None = None,
+) -> np.ndarray:
+    """Returns the mean reward of an episode for each seed, weighted by the length of its steps.
+
+    A step lasts 100 ms or a round trip, so a sum or a mean over steps says how often an agent
+    decides as well. The score does not: it is the `reward` of `quicgym evaluate` on the same
+    scenario with the same seed. If several flows of a scenario name no controller, it is that of
+    `quicgym evaluate --other-controllers`, because the environment's agent has one flow.
+
+    Args:
+        environment: An environment of quicgym with one agent, as it is or in wrappers.
+        policy: What returns an action for an observation, such as a function or a policy of
+            `quicgym.load_policy` and `quicgym.baseline`. Its `reset`, if it has one, is called
+            before each episode, and its `options` are those of the environment's `reset`.
+        seeds: Seeds of the episodes, as `quicgym evaluate` takes them: 0, 1, 2 and so on.
+        options: Further options of the environment's `reset`, such as {"controller": "cubic"}.
+
+    Raises:
+        TypeError: The environment is none of quicgym's with one agent, or `seeds` is a number.
+        ValueError: The environment's rewards are not those of an evaluation.
+        ScenarioError: A seed or another option is not valid.
+
+    Example:
+        environment = gymnasium.make("quicgym/Window-v1", scenario="training-50")
+        print(quicgym.score(environment, lambda observation: 6, range(20)).mean())
+    """
+    own = environment.unwrapped
+    if not isinstance(own, CongestionControlEnv):
+        raise TypeError(
+            f"environment = {environment}: is none of quicgym's with one agent; make one with "
+            "gymnasium.make, such as gymnasium.make('quicgym/Window-v1')"
+        )
+    if not isinstance(seeds, Iterable):
+        raise TypeError(f"seeds = {seeds!r}: give the seeds, such as range({seeds!r})")
+    decisions = own.decisions
+    if decisions.reward_interval_ms != REWARD_INTERVAL_MS:
+        raise ValueError(
+            f"reward_interval_ms = {decisions.reward_interval_ms:g}: an evaluation measures "
+            f"rewards over {REWARD_INTERVAL_MS:g} ms; make the environment without this argument"
+        )
+    chosen = {**(getattr(policy, "options", None) or {}), **(options or {})}
+    if decisions.evaluated_preference is not None:
+        chosen.setdefault("preference", decisions.evaluated_preference)
+    return np.array([_play(environment, policy, seed, chosen) for seed in seeds])
+
+
+def _play(
+    environment: gymnasium.Env,
+    policy: Callable[[np.ndarray], Any],
+    seed: int,
+    options: Mapping[str, Any],
+) -> float:
+    if callable(reset := getattr(policy, "reset", None)):
+        call_reset(reset, seed)
+    observation, _ = environment.reset(options={**options, "episode_seed": seed})
+    earned, lasted_s, over = 0.0, 0.0, False
+    while not over:
+        observation, reward, terminated, truncated, info = environment.step(policy(observation))
+        earned += float(reward) * info["step_s"]
+        lasted_s += info["step_s"]
+        over = terminated or truncated
+    return earned / lasted_s
