@@ -42,7 +42,7 @@ void Bbr::on_ack(const AckEvent& event) {
     round_count_ += event.round_start ? 1 : 0;
     update_recovery(event);
     update_bandwidth(event);
-    update_ack_aggregation(event);
+    if (parameters_.extra_acked_gain > 0.0) update_ack_aggregation(event);
     update_cycle_phase(event);
     check_full_pipe(event);
     check_drain(event);

@@ -28,7 +28,7 @@ struct BbrParameters {
     double loss_needs_queue = 1.0;    // 0 or 1
     double stored_window = 0.0;       // 0 or 1
     double conservation_round = 1.0;  // 0 or 1
-    double extra_acked_gain = 1.0;
+    double extra_acked_gain = 0.0;
 };
 
 inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
@@ -114,7 +114,8 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "BBR draft-00 4.2.3.4; QUIC module for ns-3, docs/reports/reproduction.md"),
         number<P, &P::extra_acked_gain>(
             "extra_acked_gain", 0.0, 10.0, "",
-            "So many times what ACKs run ahead of the bandwidth is added to the window; 0: nothing, as in draft-00",
+            "So many times what ACKs run ahead of the bandwidth is added to the window; 0: nothing, as in draft-00; "
+            "1: as in Linux since 2019",
             "Linux bbr_extra_acked_gain"),
     };
     return rows;

@@ -48,7 +48,7 @@ def test_controllers_beside_the_four_of_the_command(scenario: str, controller: s
     comparison = compare(
         load_scenario(scenario).model_copy(update={"duration_s": 12.5}), controller
     )
-    assert comparison.deliveries > 11_000
+    assert comparison.deliveries > 10_000
     assert comparison.difference is None
 
 

@@ -65,7 +65,9 @@ def test_an_ack_for_many_packets_leaves_most_of_the_capacity(
 
 
 @pytest.mark.filterwarnings("ignore:receiver. flows.0.ack_frequency")
-@pytest.mark.parametrize("controller", ["bbr", "ibcca", "bbr3"])
+@pytest.mark.parametrize(
+    "controller", ["bbr:extra_acked_gain=1", "ibcca:extra_acked_gain=1", "bbr3"]
+)
 def test_bbr_does_not_starve_where_acks_are_rarer_than_round_trips(controller: str) -> None:
     acks = {"ack_eliciting_threshold": 200, "max_ack_delay_ms": 100}
     assert run(controller, 50, 20, ack_frequency=acks).metrics["goodput_mbps"] > 5

@@ -7,11 +7,8 @@ from quicgym import _core
 
 
 def in_drain(name: str, rate: float, rtt: int, seed: int = 1, **parameters: float) -> Driver:
-    """A flow in Drain, after ten rounds without growth on a path of `rate` bytes/s and `rtt` ns.
-
-    Without extra_acked_gain, which would take the ACK of a whole round for aggregation.
-    """
-    driver = Driver(_core.make_controller(name, {"extra_acked_gain": 0, **parameters}), rtt, seed)
+    """A flow in Drain, after ten rounds without growth on a path of `rate` bytes/s and `rtt` ns."""
+    driver = Driver(_core.make_controller(name, parameters), rtt, seed)
     bdp = int(rate * rtt * 1e-9)
     for _ in range(10):
         driver.ack(bdp, after=rtt, rate=rate, round_start=True, in_flight=5 * bdp // 2)

@@ -478,7 +478,7 @@ def short_transfers(count: int, until_s: float) -> list[dict[str, Any]]:
 
 
 def test_dropped_packets_without_data_do_not_count() -> None:
-    totals = short_transfers(20, 6)
+    totals = short_transfers(20, 12)
     waited = [total["completion"] * 1e-9 - 1 - i / 20 for i, total in enumerate(totals)]
     assert max(waited) > 3
     for total in totals:
