@@ -331,7 +331,8 @@ class RunTotals:
     @property
     def queue_delay_ms(self) -> float | None:
         """The mean time in a queue of the bottleneck's direction."""
-        passing = [each for each in (*self.flows, *self.short_flows) if each.hops]
+        every: list[FlowTotals | ShortFlowTotals] = [*self.flows, *self.short_flows]
+        passing = [each for each in every if each.hops]
         delay_s = sum(each["queue_delay_sum_seconds"] for each in passing)
         return ratio(1e3 * delay_s, sum(each["queue_samples"] for each in passing))
 
