@@ -29,14 +29,17 @@ public:
 
     bool is_new(std::uint64_t packet_number) const {
         return packet_number >= expected_packet_number() ||
-               (packet_number >= received_.ranges().front().begin && !received_.contains(packet_number));
+               (packet_number >= forgotten_below_ && !received_.contains(packet_number));
     }
 
     // Records a packet for which is_new() holds.
     void on_packet(std::uint64_t packet_number, Time now, bool ack_eliciting, Ecn ecn) {
         const std::uint64_t expected = expected_packet_number();
         if (packet_number >= expected) largest_time_ = now;
+        const std::uint64_t lowest = expected > 0 ? received_.ranges().front().begin : UINT64_MAX;
         received_.insert(packet_number, packet_number + 1);
+        if (received_.ranges().front().begin > lowest) [[unlikely]]
+            forgotten_below_ = received_.ranges().front().begin;
         if (packet_number < expected) report_from(packet_number);
         if (ecn != Ecn::not_ect) count(ecn);
         if (!ack_eliciting) return;
@@ -115,6 +118,7 @@ private:
 
     // 13.2.3: old ranges are forgotten; a packet below them would be dropped as a duplicate.
     RangeSet received_{kMaxAckRanges};
+    std::uint64_t forgotten_below_ = 0;
     Time largest_time_ = 0;
     Time deadline_ = kNever;
     std::uint64_t unacknowledged_ = 0;

@@ -25,7 +25,8 @@ def lossy(tmp_path):
 
 
 def test_a_run_in_virtual_time_measures_what_the_simulator_does(scenario):
-    simulated = quicgym.run(scenario, "newreno")
+    paced = [flow.model_copy(update={"pace_initial_window": True}) for flow in scenario.flows]
+    simulated = quicgym.run(scenario.model_copy(update={"flows": tuple(paced)}), "newreno")
     result = quicgym.run(scenario, "newreno", stack="aioquic", clock="virtual")
     assert isinstance(result, RealRun)
     assert result.engine == "aioquic-virtual"

@@ -213,7 +213,7 @@ SCENARIOS: dict[str, Callable] = {
 }
 
 
-LOSSLESS = {"reordering"}
+LOSSLESS = {"dualpi2", "reordering"}
 """Those whose queue drops nothing within the time of the test."""
 
 

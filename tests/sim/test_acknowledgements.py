@@ -119,6 +119,19 @@ def test_a_packet_is_not_opened_under_another_number(sealed_number):
     assert (pair.receiver.statistics()["goodput_bytes"], pair.sender.closed) == (before + 1, True)
 
 
+def test_the_first_packet_is_new_when_others_have_overtaken_it():
+    pair = Late(
+        transfer(6000),
+        lambda direction, index: 5 * MILLISECOND if (direction, index) == ("data", 1) else 0,
+    ).run_until(2 * SECOND)
+    statistics = pair.sender.statistics()
+    assert statistics["spuriously_lost_packets"] == statistics["declared_lost_packets"]
+    assert pair.receiver.statistics()["received_packets"] == statistics["sent_packets"]
+    offsets = [frame[2] for _, frame in pair.frames("data", "STREAM")]
+    assert pair.receiver.statistics()["goodput_bytes"] == 6000
+    assert len(offsets) - len(set(offsets)) == statistics["declared_lost_packets"]
+
+
 def test_a_packet_below_all_ranges_that_are_remembered_is_a_duplicate():
     pair = Pair(constant_rate(9288)).run_until(SECOND // 2)
 
