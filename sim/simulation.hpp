@@ -28,7 +28,7 @@ struct FlowStatistics {
     std::uint64_t received_bytes = 0;
     std::uint64_t dropped_packets = 0;  // of those, what the network lost: queue drops and random loss
     std::uint64_t goodput_bytes = 0;  // stream bytes received for the first time, without bursts' own stream
-    std::uint64_t declared_lost_packets = 0;  // RFC 9002 6.1
+    std::uint64_t declared_lost_packets = 0;    // RFC 9002 6.1
     std::uint64_t spuriously_lost_packets = 0;  // of those, what arrived all the same
     std::uint64_t congestion_events = 0;        // ACKs that revealed loss
     std::uint64_t persistent_congestion_events = 0;
