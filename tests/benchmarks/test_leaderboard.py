@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -25,8 +26,10 @@ from quicgym.benchmarks.leaderboard import (
 )
 from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
 from quicgym.benchmarks.leaderboard_page import page
+from quicgym.benchmarks.papers.model import load_paper
 from quicgym.benchmarks.submission.archive import read_archive
 from quicgym.benchmarks.submission.run import run_submit
+from quicgym.controllers.choices import parse_parameters
 from quicgym.envs.scenarios.applications import Bursts, ConstantRate
 from quicgym.envs.scenarios.suites import WORLD_SUITES, load_suite
 from quicgym.envs.simulation.traffic import burst_times_s
@@ -395,6 +398,19 @@ def test_the_wireless_section_has_what_the_paper_compares_and_runs_on_ns3_alone(
     assert {entry.kind for entry in section.entries} == {"baseline", "learned"}
     with pytest.raises(ScenarioError, match="wifi"):
         make_jobs(["ibcca"], load_suite("ibcca-wireless"), 1, engine="native")
+
+
+def test_every_reading_of_ibcca_has_a_name_on_the_leaderboard() -> None:
+    policies = [entry.policy for entry in load_entries(LEADERBOARD)]
+    shown = [
+        {name: np.ravel(value).tolist() for name, value in parse_parameters(parameters).items()}
+        for policy, _, parameters in (policy.partition(":") for policy in policies)
+        if policy == "ibcca" and parameters
+    ]
+    for variation in load_paper("ibcca").variations:
+        if reading := variation.controller_parameters.get("ibcca"):
+            expected = {name: np.ravel(value).tolist() for name, value in reading.items()}
+            assert expected in shown, variation.name
 
 
 def test_the_wireless_suite_has_the_networks_of_the_paper_s_scenarios() -> None:
