@@ -490,8 +490,9 @@ def make_jobs(
 def _warn_of_missing_marks(
     choice: str, policy: PolicyChoice, scenarios: Sequence[SuiteEntry]
 ) -> None:
-    if is_python_object(split_alias(choice)[1]):
-        return  # it has no controller, and each process loads it for itself
+    name, *_ = split_alias(choice)[1].split(":")
+    if name not in controllers.names():
+        return  # each process loads the files of learned policies for itself
     controller = (policy.load().options or {}).get("controller")
     if controller is None:
         return
