@@ -470,6 +470,11 @@ ControllerSnapshot Bbr::snapshot() const {
     result.bandwidth_estimate = bandwidth_.best();
     result.round_trip_estimate = static_cast<Time>(model_rtt_seconds_ * 1e9 + 0.5);
     result.queue_estimate_packets = queue_packets();
+    if (mode_ == ControllerMode::probe_bw) {
+        result.cycle_gain = pacing_gain_;
+        result.cycle_passed = static_cast<double>(phase_) / static_cast<double>(followed_gain_cycle().size());
+        result.cycle_phase_end = phase_start_ + rtprop_.value();
+    }
     return result;
 }
 

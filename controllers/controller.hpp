@@ -99,6 +99,11 @@ struct ControllerSnapshot {
     double bandwidth_estimate = 0.0;      // bytes per second
     Time round_trip_estimate = 0;         // what the model takes for the propagation delay, ns
     double queue_estimate_packets = 0.0;  // eBCC's diff
+    // BBR's gain cycle, in ProbeBW: the pacing gain, the share of the cycle's phases that are over, and the
+    // earliest time at which the present phase gives way to the next. Elsewhere 1, 0 and 0.
+    double cycle_gain = 1.0;
+    double cycle_passed = 0.0;
+    Time cycle_phase_end = 0;
     // BBR version 3; 0: no bound.
     ProbeBwPhase probe_bw_phase = ProbeBwPhase::none;
     std::uint64_t inflight_longterm_bytes = 0;

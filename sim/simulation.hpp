@@ -114,9 +114,18 @@ struct FlowState {
     double rtt_sum_seconds = 0.0;
     Time min_rtt = 0;  // 0: no sample yet
     std::uint64_t ecn_marks = 0;
+    double cycle_gain = 1.0;  // as in ControllerSnapshot, like the two below
+    double cycle_passed = 0.0;
+    Time cycle_phase_end = 0;
+
+    void set_cycle(const ControllerSnapshot& snapshot) {
+        cycle_gain = snapshot.cycle_gain;
+        cycle_passed = snapshot.cycle_passed;
+        cycle_phase_end = snapshot.cycle_phase_end;
+    }
 
     QUICGYM_FIELDS(FlowState, start, completion, sample, received_packets, dropped_packets, rtt_samples,
-                   rtt_sum_seconds, min_rtt, ecn_marks)
+                   rtt_sum_seconds, min_rtt, ecn_marks, cycle_gain, cycle_passed, cycle_phase_end)
 };
 
 // A transfer of the short flows, or a response to a request.

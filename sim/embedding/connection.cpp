@@ -278,7 +278,9 @@ FlowState Connection::state(Time now) {
     sample.sent_bytes = sent_bytes_;
     sample.delivered_bytes = delivery_rate_.delivered_bytes();
     sample.lost_bytes = lost_bytes_;
-    sample.mode = controller_->snapshot().mode;
+    const ControllerSnapshot snapshot = controller_->snapshot();
+    sample.mode = snapshot.mode;
+    state.set_cycle(snapshot);
     state.rtt_samples = rtt_samples_;
     state.rtt_sum_seconds = rtt_sum_seconds_;
     state.min_rtt = rtt_.minimum();

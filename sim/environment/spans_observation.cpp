@@ -1,6 +1,7 @@
-// The observation layouts `spans` and `recent`: sums over spans that double with their age, in logarithms.
-// What they are relative to is the lowest RTT of the connection in `spans`, and that of late in `recent`: a
-// longer path is taken for a queue for ever, or for some seconds.
+// The observation layouts `spans`, `recent` and `cycle`: sums over spans that double with their age, in
+// logarithms. Layout `spans` measures them against the connection's lowest RTT, so that a path that has
+// become longer is taken for a queue for ever; `recent` and `cycle` use the lowest RTT of late, so that it is
+// for some seconds only. `cycle` is `recent` and where BBR's gain cycle stands.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -69,7 +70,17 @@ inline constexpr std::array<BoundedFeature, 10> kRecentStateFeatures{{
     {"queue", 0.0F, kDecades, "log10 (1 + packets of the flow in the queue: eBCC's diff)"},
 }};
 
-template <bool IsRecent>
+// Once, after the state of `recent`, in layout `cycle`. Without them an agent that sets the gains cannot tell
+// which of them is about to act.
+inline constexpr std::array<BoundedFeature, 3> kCycleFeatures{{
+    {"cycle_gain", -kDecades, kDecades, "log2 of the pacing gain of the phase; 0 outside ProbeBW"},
+    {"cycle_passed", 0.0F, 1.0F, "share of the gain cycle's phases that are over"},
+    {"phase_left", 0.0F, 1.0F, "least time that is left of the phase / base RTT"},
+}};
+
+enum class SpanLayout { spans, recent, cycle };
+
+template <SpanLayout Layout>
 class SpanObserver final : public Observer {
 public:
     SpanObserver(std::size_t history_length, std::uint64_t max_datagram_bytes);
@@ -81,6 +92,8 @@ public:
     static std::vector<Element> elements(std::size_t history_length);
 
 private:
+    static constexpr bool kIsRecent = Layout != SpanLayout::spans;
+
     // Sums since the episode's beginning, at the end of an interval.
     struct Sums {
         double seconds = 0.0;
@@ -108,6 +121,7 @@ private:
 
     Path path() const;
     float* write_state(const Path& path, double bdp, float* out) const;
+    float* write_cycle(const Path& path, float* out) const;
 
     const Sums& at(std::size_t intervals) const { return ring_[intervals % ring_.size()]; }
 
@@ -137,17 +151,17 @@ float* write_bounded(const double (&values)[Size], const std::array<BoundedFeatu
     return out;
 }
 
-template <bool IsRecent>
-SpanObserver<IsRecent>::SpanObserver(std::size_t history_length, std::uint64_t max_datagram_bytes)
+template <SpanLayout Layout>
+SpanObserver<Layout>::SpanObserver(std::size_t history_length, std::uint64_t max_datagram_bytes)
     : datagram_(static_cast<double>(max_datagram_bytes)), ring_(history_length + 1) {}
 
-template <bool IsRecent>
-void SpanObserver<IsRecent>::start(const FlowState& state) {
+template <SpanLayout Layout>
+void SpanObserver<Layout>::start(const FlowState& state) {
     previous_ = state;
 }
 
-template <bool IsRecent>
-void SpanObserver<IsRecent>::update(const FlowState& state) {
+template <SpanLayout Layout>
+void SpanObserver<Layout>::update(const FlowState& state) {
     const TraceSample& now = state.sample;
     const TraceSample& before = previous_.sample;
     Sums sums = at(intervals_);
@@ -180,8 +194,8 @@ void SpanObserver<IsRecent>::update(const FlowState& state) {
     previous_ = state;
 }
 
-template <bool IsRecent>
-auto SpanObserver<IsRecent>::path() const -> Path {
+template <SpanLayout Layout>
+auto SpanObserver<Layout>::path() const -> Path {
     const std::size_t known = std::min(intervals_, ring_.size() - 1);
     const Sums& now = at(intervals_);
     // A datagram in the last interval, where nothing has been delivered at all.
@@ -191,9 +205,9 @@ auto SpanObserver<IsRecent>::path() const -> Path {
     double lowest_rtt = std::numeric_limits<double>::infinity();
     for (std::size_t age = 0; age < known; ++age) {
         const Sums& one = at(intervals_ - age);
-        if (IsRecent && age >= kRecentIntervals && now.seconds - one.seconds > to_seconds(kRecent)) break;
+        if (kIsRecent && age >= kRecentIntervals && now.seconds - one.seconds > to_seconds(kRecent)) break;
         path.reference_rate = std::max(path.reference_rate, one.delivery_rate);
-        if (!IsRecent || one.rtt <= 0.0 || one.rtt >= lowest_rtt) continue;
+        if (!kIsRecent || one.rtt <= 0.0 || one.rtt >= lowest_rtt) continue;
         lowest_rtt = one.rtt;
         path.base_rtt_at = one.seconds;
     }
@@ -201,8 +215,8 @@ auto SpanObserver<IsRecent>::path() const -> Path {
     return path;
 }
 
-template <bool IsRecent>
-float* SpanObserver<IsRecent>::write(float* out) const {
+template <SpanLayout Layout>
+float* SpanObserver<Layout>::write(float* out) const {
     const std::size_t history_length = ring_.size() - 1;
     const std::size_t known = std::min(intervals_, history_length);
     const Path path = this->path();
@@ -240,8 +254,8 @@ float* SpanObserver<IsRecent>::write(float* out) const {
     return write_modes(previous_.sample.mode, out);
 }
 
-template <bool IsRecent>
-float* SpanObserver<IsRecent>::write_state(const Path& path, double bdp, float* out) const {
+template <SpanLayout Layout>
+float* SpanObserver<Layout>::write_state(const Path& path, double bdp, float* out) const {
     const TraceSample& sample = previous_.sample;
     const Sums& now = at(intervals_);
     const double interval = intervals_ > 0 ? now.seconds - at(intervals_ - 1).seconds : 0.0;
@@ -255,7 +269,7 @@ float* SpanObserver<IsRecent>::write_state(const Path& path, double bdp, float* 
     const double log_highest_rate = log_ratio(highest_rate_, path.reference_rate);
     const double log_interval = log_ratio(interval, to_seconds(sample.smoothed_rtt));
     const double log_queue = std::log10(1.0 + std::max(0.0, queue_packets));
-    if constexpr (IsRecent) {
+    if constexpr (kIsRecent) {
         const auto log_age = [&](double seconds) { return std::log10(1.0 + ratio(seconds, path.base_rtt)); };
         const double values[kRecentStateFeatures.size()] = {
             log_bdp,
@@ -269,7 +283,8 @@ float* SpanObserver<IsRecent>::write_state(const Path& path, double bdp, float* 
             log_age(age),
             log_queue,
         };
-        return write_bounded(values, kRecentStateFeatures, out);
+        out = write_bounded(values, kRecentStateFeatures, out);
+        return Layout == SpanLayout::cycle ? write_cycle(path, out) : out;
     } else {
         const double values[kSpanStateFeatures.size()] = {
             log_bdp, log_base_rtt, log_highest_rate, log_interval, std::log10(1.0 + age), log_queue,
@@ -278,8 +293,20 @@ float* SpanObserver<IsRecent>::write_state(const Path& path, double bdp, float* 
     }
 }
 
-template <bool IsRecent>
-std::vector<Element> SpanObserver<IsRecent>::elements(std::size_t history_length) {
+template <SpanLayout Layout>
+float* SpanObserver<Layout>::write_cycle(const Path& path, float* out) const {
+    const double left_seconds =
+        to_seconds(std::max<Time>(0, previous_.cycle_phase_end - previous_.sample.time));
+    const double values[kCycleFeatures.size()] = {
+        std::log2(previous_.cycle_gain),
+        previous_.cycle_passed,
+        ratio(left_seconds, path.base_rtt),
+    };
+    return write_bounded(values, kCycleFeatures, out);
+}
+
+template <SpanLayout Layout>
+std::vector<Element> SpanObserver<Layout>::elements(std::size_t history_length) {
     std::vector<Element> elements;
     for_each_doubling_span(history_length, [&](const DoublingSpan& span) {
         const std::string age = span.last - span.first == 1 ? "[" + std::to_string(span.first) + "]"
@@ -294,17 +321,19 @@ std::vector<Element> SpanObserver<IsRecent>::elements(std::size_t history_length
             elements.push_back({std::string(feature.name), feature.minimum, feature.maximum});
         }
     };
-    if constexpr (IsRecent) {
+    if constexpr (kIsRecent) {
         add(kRecentStateFeatures);
     } else {
         add(kSpanStateFeatures);
     }
+    if constexpr (Layout == SpanLayout::cycle) add(kCycleFeatures);
     add_mode_elements(elements);
     return elements;
 }
 
-const RegisteredObservationLayout<SpanObserver<false>> kSpans("spans");
-const RegisteredObservationLayout<SpanObserver<true>> kRegisteredRecent("recent");
+const RegisteredObservationLayout<SpanObserver<SpanLayout::spans>> kRegisteredSpans("spans");
+const RegisteredObservationLayout<SpanObserver<SpanLayout::recent>> kRegisteredRecent("recent");
+const RegisteredObservationLayout<SpanObserver<SpanLayout::cycle>> kRegisteredCycle("cycle");
 
 }  // namespace
 

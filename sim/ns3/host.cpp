@@ -238,6 +238,7 @@ FlowState Ns3Simulation::state(std::size_t flow) const {
     state.rtt_samples = totals.rtt_samples;
     state.rtt_sum_seconds = totals.rtt_sum_seconds;
     state.min_rtt = totals.min_rtt;
+    state.set_cycle(snapshot(flow));
     return state;
 }
 

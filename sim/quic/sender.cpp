@@ -592,6 +592,7 @@ void Sender::add_state(Time now, FlowState& state) const {
     statistics_.add_state(state);
     state.min_rtt = recovery_.rtt().minimum();
     state.ecn_marks = recovery_.ecn_marks();
+    state.set_cycle(controller_->snapshot());
 }
 
 }  // namespace quicgym::quic
