@@ -48,7 +48,7 @@ def action_effect(
     Args:
         environment: The environment's name.
         controller: The controller that actions tune or scale; None: the environment's.
-        coordinates: Names of the coordinates of an action; None: all coordinates.
+        coordinates: Names of the coordinates of an action; None: the environment's own.
     """
     decisions = Decisions(environment, controller=controller, coordinates=coordinates)
     source = EpisodeSource(_PATH, "native", decisions)

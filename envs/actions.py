@@ -1,7 +1,9 @@
 """What agents do: the coordinates of actions, and the presets among them.
 
 Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameters of `bbr`: 0 is
-BBR, and a step has about the same effect everywhere:
+BBR, and a step has about the same effect everywhere. An action of the environment Tuning has
+`gamma`, `beta`, the gain cycle (`cycle_length`, `entry_gain_minimum` and the eight gains) and
+`alpha`, in this order; `coordinates=("all",)` adds the others:
 
 | coordinate           | parameter                              | at -1 | at 0   | at 1     |
 |----------------------|----------------------------------------|-------|--------|----------|
@@ -47,7 +49,7 @@ ACTION_VERSION = 1
 WINDOW_EXPONENTS = tuple(float(choice) for choice in _core.find_action_space("window").choices)
 """The choices of the space "window"."""
 PRESETS = tuple(entry.name for entry in catalogue() if "bbr" in (entry.name, entry.preset_of))
-"""The controllers that are points of the space "tuning"."""
+"""The controllers that are points of Tuning's action space."""
 
 
 def find_action_space(name: str) -> _core.ActionSpace:
@@ -84,23 +86,24 @@ def action_space(name: str) -> Space:
     return Box(-1.0, 1.0, (len(space.coordinates),), np.float32)
 
 
-def action_parameters(action: np.ndarray) -> dict[str, list[float]]:
+def action_parameters(action: np.ndarray, *, space: str = "tuning") -> dict[str, list[float]]:
     """Returns the parameters of `bbr` that an action of Tuning sets.
 
     Args:
         action: Shape (coordinates,), from -1 to 1; see this module's table.
+        space: The environment's name, or a part of its space that `part_of_space` names.
 
     Raises:
         ValueError: Wrong shape, or a coordinate that is not from -1 to 1.
     """
-    space = _core.find_action_space("tuning")
+    chosen = find_action_space(space)
     action = np.asarray(action, dtype=np.float32)
-    if action.shape != (len(space.coordinates),) or not np.all(np.abs(action) <= 1):
+    if action.shape != (len(chosen.coordinates),) or not np.all(np.abs(action) <= 1):
         raise ValueError(
-            f"action = {action}: give {len(space.coordinates)} numbers from -1 to 1, "
-            f"for {', '.join(space.coordinates)}"
+            f"action = {action}: give {len(chosen.coordinates)} numbers from -1 to 1, "
+            f"for {', '.join(chosen.coordinates)}"
         )
-    return dict(space.decode(action.tolist()))
+    return dict(chosen.decode(action.tolist()))
 
 
 def tuned_space(controller: str) -> str:
@@ -189,15 +192,15 @@ def part_of_space(name: str, coordinates: Sequence[str]) -> str:
     """Returns the name of the action space that has some coordinates of another.
 
     Args:
-        name: The action space's name, such as "tuning".
-        coordinates: Names of coordinates, or "gain_cycle".
+        name: The action space's name, such as "tuning", or a part of it.
+        coordinates: Names of coordinates, or "gain_cycle", or "all".
 
     Raises:
         ValueError: A coordinate is unknown or named twice, or there is none.
     """
     if isinstance(coordinates, str):
         raise ValueError(f"coordinates = {coordinates!r}: give a list of names")
-    part = f"{name}[{','.join(coordinates)}]"
+    part = f"{name.partition('[')[0]}[{','.join(coordinates)}]"
     _core.find_action_space(part)  # raises
     return part
 
@@ -215,7 +218,7 @@ def preset_action(controller: str, /, *, space: str = "tuning", **parameters: An
 
     Args:
         controller: One of PRESETS.
-        space: The action space, or a part of it that `part_of_space` names.
+        space: The environment's name, or a part of its space that `part_of_space` names.
         **parameters: Others than the preset's own, such as gamma=60.
 
     Returns:
@@ -229,7 +232,7 @@ def preset_action(controller: str, /, *, space: str = "tuning", **parameters: An
             f"controller {controller!r} is not a point of the action space; there are: "
             f"{', '.join(PRESETS)}. quicgym.baseline({controller!r}) is any controller as a policy"
         )
-    chosen = _core.find_action_space(space)
+    chosen = find_action_space(space)
     values = find(controller).complete(parameters)
     tuned = chosen.decode([0.0] * len(chosen.coordinates))
     for name, value in find("bbr").complete().items():
@@ -241,7 +244,7 @@ def preset_action(controller: str, /, *, space: str = "tuning", **parameters: An
     action = chosen.encode(values)
     if action is None:
         raise ValueError(
-            f"{controller} with {parameters}: outside the action space {space!r}; "
-            "the table of quicgym.envs.actions has its ends"
+            f"{controller} with {parameters}: outside the action space {space!r}; the table of "
+            "quicgym.envs.actions has its ends, and space='tuning[all]' all parameters"
         )
     return np.array(action, dtype=np.float32)

@@ -55,7 +55,8 @@ class Decisions:
         controller: The name of the controller that actions tune or scale; None: the environment's.
         coordinates: In Tuning, the coordinates of an action by name, in this order; those that are
             not named stay at 0. "gain_cycle" stands for the cycle's length, the least gain of the
-            phase that it begins with, and its eight gains. None: all coordinates.
+            phase that it begins with, and its eight gains, and "all" for every coordinate. None:
+            gamma, beta, gain_cycle and alpha.
         preference: Weights by name, such as {"throughput": 1, "delay": 1}. Observations end with
             them, and the reward `preference` weighs by them. "random": weights are drawn for each
             episode. None: observations end without weights.

@@ -92,7 +92,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
 
         Args:
             controller: Name of the controller of the agent's flow; None: the environment's own.
-            coordinates: Names of the coordinates of an action; None: all coordinates.
+            coordinates: Names of the coordinates of an action; None: the environment's own.
 
         Raises:
             ValueError: Actions of this environment do not fit the controller, or cannot be taken

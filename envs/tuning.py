@@ -19,53 +19,58 @@ from quicgym.envs.environment import CongestionControlEnv
 
 
 class TuningEnv(CongestionControlEnv):
-    r"""The agent tunes BBR: its window, its gain cycle, γ, β and α, while the connection runs.
+    r"""The agent tunes γ, β, the gain cycle and the RTT smoothing α of its flow while it runs.
 
     ## Description
 
-    A flow controlled by `bbr` shares a network with any number of others. At every decision the
-    agent sets the parameters in which BBR, eBCC and the variants for high-latency paths differ, the
-    gain of the window in ProbeBW, and how often and how long BBR looks for the lowest RTT. All
-    coordinates at 0 are BBR as it is, and each variant is one constant action. The network is
+    A flow controlled by `bbr` shares a network with any number of others. eBCC and the variants of
+    BBR for high-latency paths differ from BBR in four things: γ, the queue of its own above which a
+    flow gives way; β, the share of the window that a loss costs; the gain cycle, by which a flow
+    probes for bandwidth and drains what it has queued; and α, the weight of history in the RTT
+    average that replaces the lowest RTT. At every decision the agent sets these four. With all
+    coordinates at 0 the flow is BBR, and each variant is one constant action. The network is
     simulated packet by packet, on the native engine or on ns-3; both give the same episode.
 
     The decision process is partially observed: an agent sees what a QUIC sender can measure.
 
     ## Action Space
 
-    `Box(-1, 1, (18,), float32)`. With a the coordinate:
+    `Box(-1, 1, (13,), float32)`. With a the coordinate:
 
     | Num  | Coordinate         | Parameter of `bbr`                             | at -1 | at 0 | at 1 |
     |------|--------------------|------------------------------------------------|-------|------|------|
     | 0    | gamma              | 30 (1 - a) / a packets; infinity from 0 down   | ∞     | ∞    | 0    |
     | 1    | beta               | a; 0 from 0 down                               | 0     | 0    | 1    |
-    | 2    | alpha              | 1 - 10^(3 - 6 abs a), to 3 decimals; 0 up to abs a = 1/2; below 0 RTprop keeps its first sample | 0.999 | 0 | 0.999 |
-    | 3    | cycle_length       | 8 · 8^a phases, rounded                        | 1     | 8    | 64   |
-    | 4    | entry_gain_minimum | 1 + a                                          | 0     | 1    | 2    |
-    | 5–12 | gain_1 … gain_8    | 2^a times BBR's 1.25, 0.75, 1, 1, 1, 1, 1, 1; phases after them have 1 | half | BBR's | twice |
-    | 13   | cwnd_gain          | 2 · 4^a                                        | 0.5   | 2    | 8    |
-    | 14   | startup_gain       | 2.885 · 2^a                                    | 1.443 | 2.885 | 5.77 |
-    | 15   | rtprop_window      | 10 · 8^a s                                     | 1.25  | 10   | 80   |
-    | 16   | probe_rtt_duration | 200 · 10^a ms                                  | 20    | 200  | 2000 |
-    | 17   | bandwidth_window   | (cycle length + 2) · 4^a rounds                | 1/4   | 1    | 4 times |
+    | 2    | cycle_length       | 8 · 8^a phases, rounded                        | 1     | 8    | 64   |
+    | 3    | entry_gain_minimum | 1 + a                                          | 0     | 1    | 2    |
+    | 4–11 | gain_1 … gain_8    | 2^a times BBR's 1.25, 0.75, 1, 1, 1, 1, 1, 1; phases after them have 1 | half | BBR's | twice |
+    | 12   | alpha              | 1 - 10^(3 - 6 abs a), to 3 decimals; 0 up to abs a = 1/2; below 0 RTprop keeps its first sample | 0.999 | 0 | 0.999 |
 
-    γ is the threshold on the flow's own queue above which eBCC's rule acts (infinity: never), β the
-    share of the window that a loss costs, α the weight of history in the RTT average that replaces
-    RTprop (0: RTprop). docs/explanation/algorithms.md explains all parameters. Parameters that do
-    not change are not set again. The mapping can be inverted: `preset_action("bbr")`, `"bbr-smooth"`,
-    `"bbr-extended"`, `"bbr-combined"` and `"ebcc"` are points of the space and give, packet by
-    packet, the trace of the controller of that name; with the safe envelope as long as that does
-    not act. What lies outside [-1, 1] is clipped.
+    A γ of infinity never acts, and an α of 0 leaves BBR its lowest RTT. docs/explanation/algorithms.md
+    explains all parameters. Parameters that do not change are not set again. The mapping can be
+    inverted: `preset_action("bbr")`, `"bbr-smooth"`, `"bbr-extended"`, `"bbr-combined"` and `"ebcc"`
+    are points of the space and give, packet by packet, the trace of the controller of that name;
+    with the safe envelope as long as that does not act. What lies outside [-1, 1] is clipped.
+
+    `coordinates` names other coordinates: an action has these, in this order, and everything else
+    stays at BBR's value. `gain_cycle` stands for `cycle_length`, `entry_gain_minimum` and the eight
+    gains, so the default is `("gamma", "beta", "gain_cycle", "alpha")`. `("all",)` adds five more,
+    which only experts need (the action then has the order of `quicgym.envs.actions`):
+
+    | Coordinate         | Parameter of `bbr`                             | at -1 | at 0 | at 1 |
+    |--------------------|------------------------------------------------|-------|------|------|
+    | cwnd_gain          | 2 · 4^a                                        | 0.5   | 2    | 8    |
+    | startup_gain       | 2.885 · 2^a                                    | 1.443 | 2.885 | 5.77 |
+    | rtprop_window      | 10 · 8^a s                                     | 1.25  | 10   | 80   |
+    | probe_rtt_duration | 200 · 10^a ms                                  | 20    | 200  | 2000 |
+    | bandwidth_window   | (cycle length + 2) · 4^a rounds                | 1/4   | 1    | 4 times |
+
+    The environment's own `preset_action` has the presets in its coordinates.
 
     With `controller="ibcca"`, `"cubic+"` or another of `quicgym controllers` the agent's flow runs
     that controller, and an action sets all of its parameters: one coordinate for each number, in
     the catalogue's order and over its ranges. `controller_action` of `quicgym.envs.actions` has the
     action for given parameters.
-
-    With `coordinates=("gamma", "beta", "gain_cycle", "alpha")` an action consists of these, in this
-    order, and everything else stays at BBR's value. Any of the names above will do, and
-    `gain_cycle` for `cycle_length`, `entry_gain_minimum` and the eight gains. The environment's own
-    `preset_action` has the presets in these coordinates.
 
     **The safe envelope.** The window is at most the largest of: the initial window (twice that in
     the first two rounds); the headroom times the highest delivery rate of late times the lowest
@@ -78,7 +83,7 @@ class TuningEnv(CongestionControlEnv):
 
     ## Observation Space
 
-    `Box` of float32 with the shape `(103,)` for a history of 128 decisions. It is summed up in
+    `Box` of float32 with the shape `(105,)` for a history of 128 decisions. It is summed up in
     spans: the last decision interval, the one before, then the two, four, eight, … before that. For
     each span, with 10-base logarithms:
 
@@ -87,26 +92,34 @@ class TuningEnv(CongestionControlEnv):
     | known         | share of the span's intervals that there have been; all else is 0 with it     |
     | delivery_rate | log of (acknowledged + a datagram) / (reference rate · length + a datagram)   |
     | send_rate     | log of (bytes sent + a datagram) / (bytes acknowledged + a datagram)          |
-    | rtt           | log of mean RTT / minimum RTT                                                 |
+    | rtt           | log of mean RTT / base RTT                                                    |
     | loss          | log of 1 + 1000 · declared lost / (declared lost + acknowledged)              |
     | marks         | log of 1 + 1000 · packets marked ECN-CE / datagrams acknowledged              |
     | window        | mean log of window / BDP                                                      |
     | pacing_rate   | mean log of pacing rate / reference rate                                      |
     | in_flight     | mean log of (bytes in flight + a datagram) / BDP                              |
 
-    The reference rate is the highest delivery rate of an interval of the history, BDP is this times
-    the minimum RTT; a datagram is the least that either is. Then the state:
+    The reference rate is the highest delivery rate of an interval of the last 10 s (10 intervals at
+    least), the base RTT the lowest mean RTT of one of them, BDP their product; a datagram is the
+    least that rate and BDP are. Then the state, in which ages are in base RTTs:
 
-    | Feature         | Meaning                                                                     |
-    |-----------------|-----------------------------------------------------------------------------|
-    | bdp             | log of BDP in datagrams                                                     |
-    | min_rtt         | log of the minimum RTT in ms                                                |
-    | highest_rate    | log of the connection's highest delivery rate / reference rate              |
-    | interval        | log of the time since the last decision / smoothed RTT                      |
-    | age             | log of 1 + seconds since the flow's start                                   |
-    | queue           | log of 1 + the flow's packets in the queue (eBCC's diff)                    |
-    | the seven modes | 1 in this one, else 0                                                       |
-    | action_…        | the 18 coordinates in force                                                 |
+    | Feature          | Meaning                                                                    |
+    |------------------|----------------------------------------------------------------------------|
+    | bdp              | log of BDP in datagrams                                                    |
+    | base_rtt         | log of the base RTT in ms                                                  |
+    | base_rtt_age     | log of 1 + age of the interval with the base RTT                           |
+    | min_rtt          | log of base RTT / the connection's minimum RTT                             |
+    | min_rtt_age      | log of 1 + age of the last interval near the lowest RTT so far             |
+    | highest_rate     | log of the connection's highest delivery rate / reference rate             |
+    | highest_rate_age | log of 1 + age of the last interval near that                              |
+    | interval         | log of the time since the last decision / smoothed RTT                     |
+    | age              | log of 1 + age of the flow                                                 |
+    | queue            | log of 1 + the flow's packets in the queue (eBCC's diff)                   |
+    | cycle_gain       | 2-base log of the pacing gain of the cycle's phase; 0 outside ProbeBW      |
+    | cycle_passed     | share of the gain cycle's phases that are over                             |
+    | phase_left       | least time that is left of the phase / base RTT                            |
+    | the seven modes  | 1 in this one, else 0                                                      |
+    | action_…         | the 13 coordinates in force                                                |
 
     The modes are slow_start, congestion_avoidance, recovery, startup, drain, probe_bw and
     probe_rtt. Bounds are wide: nothing reaches them on the networks of `stress`.
@@ -184,7 +197,7 @@ class TuningEnv(CongestionControlEnv):
     def variant(
         cls, controller: str | None, coordinates: Sequence[str] | None = None
     ) -> type[CongestionControlEnv]:
-        """Returns this environment, one for `controller`, or one with some of the coordinates.
+        """Returns this environment, one for `controller`, or one with other coordinates.
 
         Raises:
             ValueError: The controller cannot be tuned, a coordinate is unknown, or both are given.
@@ -205,7 +218,7 @@ class TuningEnv(CongestionControlEnv):
 
 
 def _environment_in_part(base: type[TuningEnv], coordinates: Sequence[str]) -> type[TuningEnv]:
-    """Returns the subclass whose actions have these coordinates; without a name of its own."""
+    """Returns the subclass whose actions have these coordinates; unregistered."""
 
     class PartEnv(base):  # type: ignore[valid-type, misc]
         __doc__ = base.__doc__

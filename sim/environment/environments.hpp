@@ -28,7 +28,8 @@ struct Environment {
 inline constexpr std::array kEnvironments = [] {
     using enum ControllerChoice;
     return std::to_array<Environment>({
-        {"tuning", "quicgym/Tuning-v1", "tuning", "bbr", "spans", 128, false, true, true, tuned},
+        {"tuning", "quicgym/Tuning-v1", "tuning[gamma,beta,gain_cycle,alpha]", "bbr", "cycle", 128, false,
+         true, true, tuned},
         {"rate", "quicgym/Rate-v1", "rate", "external", "spans", 128, false, true, true, fixed},
         {"window", "quicgym/Window-v1", "window", "guided", "spans", 128, false, true, true, fixed},
         {"easy", "quicgym/Easy-v1", "window", "guided", "spans", 128, false, true, true, fixed},

@@ -1,5 +1,5 @@
 // The action space `tuning`: BBR's parameters, from coordinates in [-1, 1] and back. At 0 all of them are
-// BBR's own.
+// BBR's own. The environment takes the part with γ, β, the gain cycle and α unless it is asked for another.
 //
 // With a the coordinate:
 //   gamma                   30 (1 - a) / a packets: eBCC's 30 at 1/2, 0 at 1; infinity from 0 down
@@ -157,6 +157,7 @@ ActionSpace tuning() {
     }
     for (const Power& row : powers()) space.coordinates.emplace_back(row.coordinate);
     space.coordinates.emplace_back("bandwidth_window");
+    space.groups["all"] = space.coordinates;
     return space;
 }
 

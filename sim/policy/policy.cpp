@@ -264,7 +264,7 @@ void choose_controller(Policy& policy, const environment::Environment& chosen,
         if (chosen.choice == environment::ControllerChoice::tuned) space = "tuning:" + *name;
     }
     if (!coordinates.empty()) {
-        space += "[";
+        space = space.substr(0, space.find('[')) + "[";
         for (const std::string& coordinate : coordinates) space += coordinate + ",";
         space.back() = ']';
     }

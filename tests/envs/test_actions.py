@@ -21,7 +21,8 @@ from quicgym.envs.actions import (
 )
 from quicgym.envs.observations import observation_names
 
-SPACE = _core.find_action_space("tuning")
+ALL = "tuning[all]"
+SPACE = _core.find_action_space(ALL)
 tuning_actions = arrays.arrays(
     np.float32, len(SPACE.coordinates), elements=st.floats(-1, 1, width=32)
 )
@@ -65,15 +66,15 @@ def test_a_preset_as_policy_is_the_controller_packet_by_packet(preset, engine):
 
 @given(tuning_actions)
 def test_every_action_is_a_valid_set_of_parameters(action):
-    parameters = controllers.find("bbr").complete(action_parameters(action))
+    parameters = controllers.find("bbr").complete(action_parameters(action, space=ALL))
     assert 1 <= len(parameters["gain_cycle"]) <= 64
 
 
 @example(np.array([0.5] * 17 + [-1], np.float32))  # a bandwidth window of no whole number
 @given(tuning_actions)
 def test_the_mapping_can_be_inverted(action):
-    parameters = action_parameters(action)
-    again = action_parameters(np.array(SPACE.encode(parameters), np.float32))
+    parameters = action_parameters(action, space=ALL)
+    again = action_parameters(np.array(SPACE.encode(parameters), np.float32), space=ALL)
     assert again.keys() == parameters.keys()
     for name, values in parameters.items():
         # Near its infinity, gamma's last digits are lost in single precision.
@@ -85,9 +86,9 @@ def test_the_mapping_can_be_inverted(action):
 
 def test_zero_is_bbr_and_steps_go_both_ways():
     bbr = controllers.find("bbr").complete()
-    at_zero = action_parameters(np.zeros(18))
+    at_zero = action_parameters(np.zeros(18), space=ALL)
     assert at_zero == {name: bbr[name] for name in at_zero}
-    low, high = (action_parameters(end * np.ones(18)) for end in (-1, 1))
+    low, high = (action_parameters(end * np.ones(18), space=ALL) for end in (-1, 1))
     assert low["gamma"] == [math.inf] and high["gamma"] == [0]
     assert low["beta"] == [0] and high["beta"] == [1]
     assert low["alpha"] == high["alpha"] == [0.999]
@@ -104,13 +105,13 @@ def test_zero_is_bbr_and_steps_go_both_ways():
 @given(arrays.arrays(np.float32, 18, elements=st.floats(-0.5, 0.5, width=32)))
 def test_noise_around_zero_leaves_the_averaged_rtt_off(action):
     # With the least weight of the average BBR's window follows the latest RTT.
-    parameters = action_parameters(action)
+    parameters = action_parameters(action, space=ALL)
     assert parameters["alpha"] == [0] and parameters["smoothing_updates_rtprop"] == [1]
 
 
 def test_the_window_has_a_gain():
-    action = preset_action("bbr", cwnd_gain=1.1, gain_cycle=[1.06, 0.82, 1, 1])
-    parameters = action_parameters(action)
+    action = preset_action("bbr", space=ALL, cwnd_gain=1.1, gain_cycle=[1.06, 0.82, 1, 1])
+    parameters = action_parameters(action, space=ALL)
     assert parameters["cwnd_gain"] == [1.1]
     assert parameters["gain_cycle"] == [1.06, 0.82, 1, 1]
 
@@ -129,9 +130,9 @@ def test_presets_take_other_parameters_within_the_space():
         preset_action("cubic")
 
 
-@pytest.mark.parametrize("action", [np.zeros(3), np.full(18, 2.0), np.full(18, np.nan)])
+@pytest.mark.parametrize("action", [np.zeros(3), np.full(13, 2.0), np.full(13, np.nan)])
 def test_what_is_no_action_has_no_parameters(action):
-    with pytest.raises(ValueError, match="give 18 numbers from -1 to 1, for gamma, beta"):
+    with pytest.raises(ValueError, match="give 13 numbers from -1 to 1, for gamma, beta"):
         action_parameters(action)
 
 
@@ -289,11 +290,11 @@ def test_a_scenarios_own_parameters_outside_the_space_give_way_to_any_action():
     scenario = helper.scenario(controller_parameters={"bbr": {"gain_cycle": (3.0, 0.5)}})
     environment = find_environment("tuning")(scenario)
     observation, _ = environment.reset(seed=1)
-    assert np.all(observation[-18:] == 0)
+    assert np.all(observation[-13:] == 0)
     assert environment.parameters()["gain_cycle"] == [3.0, 0.5]
-    environment.step(np.zeros(18, np.float32))
+    environment.step(np.zeros(13, np.float32))
     in_force = environment.parameters()
-    expected = action_parameters(np.zeros(18))
+    expected = action_parameters(np.zeros(13))
     assert {name: in_force[name] for name in expected} == expected
 
 
@@ -314,7 +315,7 @@ def test_the_action_that_is_shown_leaves_the_parameters_as_they_are():
     scenario = helper.scenario(controller_parameters={"bbr": {"gamma": 1e10 / 3}})
     environment = find_environment("tuning")(scenario)
     observation, _ = environment.reset(seed=1)
-    shown = observation[-18:]
+    shown = observation[-13:]
     assert action_parameters(shown)["gamma"] != [1e10 / 3]
     environment.step(shown)
     assert environment.parameters()["gamma"] == [1e10 / 3]

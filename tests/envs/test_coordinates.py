@@ -1,4 +1,4 @@
-"""Tuning with `coordinates`: an action has some of BBR's parameters, the others stay."""
+"""The coordinates of Tuning: an action has the mission's four, or those that are asked for."""
 
 import gymnasium
 import numpy as np
@@ -13,7 +13,10 @@ GAINS = tuple(f"gain_{i}" for i in range(1, 9))
 NAMES = ("gamma", "beta", "cycle_length", "entry_gain_minimum", *GAINS, "alpha")
 
 
-def make(coordinates=FOUR, **arguments):
+ALL = ("all",)
+
+
+def make(coordinates=None, **arguments):
     arguments = {"scenario": "ebcc-flows-3", "flow": "flow-1", "episode_s": 3, **arguments}
     return gymnasium.make("quicgym/Tuning-v1", coordinates=coordinates, **arguments).unwrapped
 
@@ -33,6 +36,8 @@ def test_the_checker_of_gymnasium_passes():
 
 def test_an_action_has_the_coordinates_in_the_order_in_which_they_are_named():
     assert make().action_names == NAMES
+    assert make(FOUR).action_names == NAMES
+    assert set(make(ALL).action_names) > set(NAMES)
     environment = make(("cwnd_gain", "beta"))
     assert environment.action_space.shape == (2,)
     assert environment.action_names == ("cwnd_gain", "beta")
@@ -45,11 +50,13 @@ def test_the_other_parameters_stay_those_of_bbr():
     environment.reset(seed=1)
     action = np.linspace(-0.9, 0.9, len(NAMES), dtype=np.float32)
     environment.step(action)
-    whole = make(None)
+    whole = make(ALL)
     named = dict(zip(NAMES, action, strict=True))
     filled = [named.get(name, 0.0) for name in whole.action_names]
     in_force = environment.parameters()
-    for name, values in action_parameters(np.array(filled, np.float32)).items():
+    for name, values in action_parameters(
+        np.array(filled, np.float32), space="tuning[all]"
+    ).items():
         assert in_force[name] == values
     for name in ("cwnd_gain", "startup_gain", "rtprop_window_s", "probe_rtt_duration_ms"):
         assert in_force[name] == quicgym.controllers.find("bbr").complete()[name]
@@ -62,7 +69,9 @@ def test_a_preset_in_part_gives_the_packets_of_the_whole_preset(controller):
     environment = make(record_deliveries=True)
     assert controller in environment.presets
     in_part = deliveries(environment, environment.preset_action(controller))
-    whole = deliveries(make(None, record_deliveries=True), preset_action(controller))
+    whole = deliveries(
+        make(ALL, record_deliveries=True), preset_action(controller, space="tuning[all]")
+    )
     np.testing.assert_array_equal(in_part, whole)
 
 
@@ -70,7 +79,7 @@ def test_a_preset_in_part_gives_the_packets_of_the_whole_preset(controller):
     ("name", "arguments"),
     [
         ("Tuning", {}),
-        ("Tuning", {"coordinates": FOUR}),
+        ("Tuning", {"coordinates": ALL}),
         ("Tuning", {"controller": "ibcca"}),
         ("Scale", {"controller": "ibcca"}),
         ("Switch", {}),
@@ -93,7 +102,7 @@ def test_a_preset_that_needs_another_coordinate_is_none_of_the_part():
 
 
 def test_rows_of_a_vector_environment_are_those_of_the_single_one():
-    vector = quicgym.make_vec("tuning", 2, scenario="ebcc-single", coordinates=FOUR, episode_s=1)
+    vector = quicgym.make_vec("tuning", 2, scenario="ebcc-single", episode_s=1)
     single = make(scenario="ebcc-single", flow=None, episode_s=1)
     observations, _ = vector.reset(seed=[3, 4])
     expected, _ = single.reset(seed=4)
@@ -108,7 +117,10 @@ def test_rows_of_a_vector_environment_are_those_of_the_single_one():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"coordinates": ("gama",)}, "'gama' is no coordinate; give some of gain_cycle, gamma"),
+        (
+            {"coordinates": ("gama",)},
+            "'gama' is no coordinate; give some of all, gain_cycle, gamma",
+        ),
         ({"coordinates": ("beta", "beta")}, "'beta' is named twice"),
         ({"coordinates": ("gain_cycle", "gain_2")}, "'gain_2' is named twice"),
         ({"coordinates": ()}, "there are none"),

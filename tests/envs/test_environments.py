@@ -113,6 +113,7 @@ def test_every_element_of_an_observation_has_a_name(name, make):
     first = {
         "frames": ("delivery_rate[1]", "send_rate[1]"),
         "spans": ("known[0]", "delivery_rate[0]"),
+        "cycle": ("known[0]", "delivery_rate[0]"),
         "aurora": ("latency_gradient[1]", "latency_ratio[1]"),
         "orca": ("throughput[1]", "pacing_rate[1]"),
     }
@@ -307,7 +308,7 @@ def test_the_agent_has_the_first_open_flow_or_the_one_named(make):
     observation, info = environment.reset()
     assert info["time_s"] == pytest.approx(0.2)
     # It starts as BBR, not with what the scenario gives eBCC.
-    assert observation[-18:].tolist() == [0.0] * 18
+    assert observation[-13:].tolist() == [0.0] * 13
     with pytest.raises(ScenarioError, match="no flow 'third'; .*theirs, first, second"):
         make("quicgym/Tuning-v1", scenario=scenario, flow="third")
 
@@ -450,7 +451,7 @@ def test_environments_are_found_without_importing_quicgym(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
-    assert done.stdout.strip() == "(103,)", done.stderr
+    assert done.stdout.strip() == "(105,)", done.stderr
 
 
 def test_pictures_show_the_episode_and_can_be_recorded(make, tmp_path):

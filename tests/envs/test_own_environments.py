@@ -133,7 +133,7 @@ def test_it_runs_over_ns3_in_one_process_and_in_many(own):
         ({"environment": "mine"}, "unknown environment 'mine'.*there are: .*rate"),
         (
             {"environment": "mine", "action_space_name": "rate", "observations": "frame"},
-            "no observation layout is named 'frame'; there are: aurora, orca, recent, spans",
+            "no observation layout is named 'frame'; there are: aurora, cycle, orca, recent, spans",
         ),
     ],
 )
@@ -249,6 +249,6 @@ def test_cmake_takes_every_file_of_the_folder():
     assert files == {f"{name}_action.cpp" for name in alone} | several.keys()
     assert all(several.values()) and set().union(*several.values()) <= names
     layouts = {path.name for path in (ROOT / "sim" / "environment").glob("*_observation.cpp")}
-    # `recent` is in the file of `spans`.
-    alone = set(_core.observation_layouts()) - {"recent"}
+    # `recent` and `cycle` are in the file of `spans`.
+    alone = set(_core.observation_layouts()) - {"recent", "cycle"}
     assert layouts == {f"{name}_observation.cpp" for name in alone}

@@ -204,9 +204,9 @@ def test_one_reward_for_all_or_one_each():
     [
         (lambda actions: actions.pop("flow-2"), r"actions for \['flow-1'\]; give one for each"),
         (lambda actions: actions.update(other=0), "actions for .*other"),
-        (lambda actions: actions.update({"flow-2": np.zeros(3)}), r"action of flow-2.*\(18,\)"),
+        (lambda actions: actions.update({"flow-2": np.zeros(3)}), r"action of flow-2.*\(13,\)"),
         (
-            lambda actions: actions.update({"flow-2": np.full(18, 2.0)}),
+            lambda actions: actions.update({"flow-2": np.full(13, 2.0)}),
             "row 1.* = 2; give a number",
         ),
     ],

@@ -27,11 +27,13 @@ def falling_rate(queue: int = QUEUE) -> Scenario:
 
 
 def as_bold_as_possible(name: str, **arguments: object):
+    if name == "tuning":
+        arguments["coordinates"] = ("all",)
     environment = find_environment(name)(falling_rate(), **arguments)
     boldest = {"window": np.array(12), "rate": np.ones(2), "scale": np.ones(2)}
     action = boldest.get(name)
     if action is None:
-        action = preset_action("bbr", cwnd_gain=8.0)
+        action = environment.preset_action("bbr", cwnd_gain=8.0)
     rows = helper.play(environment, [action] * 200, seed=1)
     total = environment.statistics(0)
     return rows, total["dropped_packets"] / total["sent_packets"]

@@ -19,7 +19,7 @@ SPANS = [(0, 1), (1, 2), (2, 4), (4, 8), (8, 10)]
 
 
 def named(observation: np.ndarray, history_length: int = 10) -> dict[str, float]:
-    names = observation_names(history_length, "tuning")
+    names = observation_names(history_length, "tuning", "spans")
     return dict(zip(names, map(float, observation), strict=True))
 
 
@@ -30,7 +30,11 @@ def label(first: int, last: int) -> str:
 def test_a_span_sums_up_what_the_flow_did_in_it():
     scenario = helper.scenario(duration_s=3, loss=0.01, flow_list=(Flow(start_s=0.1),))
     environment = find_environment("tuning")(
-        scenario, history_length=10, decision_interval_ms=50, safe_envelope=False
+        scenario,
+        history_length=10,
+        decision_interval_ms=50,
+        safe_envelope=False,
+        observations="spans",
     )
     action = preset_action("ebcc")
     rows = helper.play(environment, [action] * 200, seed=7)
@@ -136,6 +140,26 @@ def test_the_highest_rate_and_its_age_stay_where_the_path_got_slower():
     )
 
 
+def test_an_agent_sees_where_the_gain_cycle_stands():
+    cycle = [1.25, 0.75, 1.0, 1.1, 0.9]
+    environment = find_environment("tuning")(
+        helper.scenario(duration_s=20, loss=0), decision_interval_ms=20, safe_envelope=False
+    )
+    action = environment.preset_action("bbr", gain_cycle=cycle)
+    names = observation_names(128, "tuning")
+    phases = set()
+    for observation, *_ in helper.play(environment, [action] * 1000, seed=1):
+        seen = dict(zip(names, map(float, observation), strict=True))
+        if not seen["probe_bw"]:
+            assert seen["cycle_gain"] == seen["cycle_passed"] == seen["phase_left"] == 0
+            continue
+        phase = round(seen["cycle_passed"] * len(cycle))
+        phases.add(phase)
+        assert 2 ** seen["cycle_gain"] == pytest.approx(cycle[phase], abs=1e-4)
+        assert 0 <= seen["phase_left"] <= 1
+    assert phases == set(range(len(cycle)))
+
+
 @settings(deadline=None, max_examples=10)
 @given(
     name=st.sampled_from(["tuning", "rate", "window", "scale", "switch"]),
@@ -144,7 +168,7 @@ def test_the_highest_rate_and_its_age_stay_where_the_path_got_slower():
 )
 def test_nothing_reaches_its_bounds_on_the_networks_of_stress(stress, name, index, seed):
     scenario = stress[index]
-    layout = ("spans", "recent")[seed % 2]
+    layout = ("spans", "recent", "cycle")[seed % 3]
     environment = find_environment(name)(scenario, episode_s=2.0, observations=layout)
     space = observation_space(128, name, layout)
     chosen = helper.actions(environment.action_space, 20, seed)

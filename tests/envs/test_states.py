@@ -405,7 +405,7 @@ def test_what_is_no_state_and_where_there_is_none():
     with pytest.raises(TypeError, match="None is not what clone_state has returned"):
         environment.restore_state(None)
     for states, indices, text in (
-        ([environment.clone_state()], [0], "environment = 'rate', this one has 'tuning'"),
+        ([environment.clone_state()], [0], "environment = 'rate', this one has 'tuning"),
         (rows.clone_state([0]), None, "1 states for 2 simulations"),
         (rows.clone_state(), [1, 1], "one is there twice"),
     ):

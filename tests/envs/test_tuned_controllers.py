@@ -161,7 +161,7 @@ def test_several_agents_tune_it(controller):
 
 def test_without_controller_the_space_is_the_one_that_policies_were_published_for():
     environment = make(None)
-    assert environment.action_space.shape == (18,)
+    assert environment.action_space.shape == (13,)
     assert environment.unwrapped.controller == "bbr"
     assert environment.unwrapped.presets == PRESETS
     tuning = quicgym.envs.find_environment("tuning")

@@ -92,7 +92,7 @@ def test_seeds_by_list_are_the_single_environments():
 @pytest.mark.parametrize(
     "name, value, message",
     [
-        ("tuning", np.nan, r"row 2: \[3\], cycle_length = nan; give a number from -1 to 1"),
+        ("tuning", np.nan, r"row 2: \[3\], entry_gain_minimum = nan; give a number from -1 to 1"),
         ("tuning", -np.inf, "row 2.*-inf"),
         ("tuning", 1.01, r"row 2.*1.01"),
         *(("window", value, rf"row 2: \[0\], factor = {value}; .* from 0 to 12$")
@@ -111,7 +111,7 @@ def test_a_bad_action_names_its_row_and_moves_nothing(mode, name, value, message
         with pytest.raises(ValueError, match=message):
             vector.step(bad)
         if bad.ndim == 2:
-            with pytest.raises(ValueError, match=r"shape \(2, 18\); give \(3, 18\)"):
+            with pytest.raises(ValueError, match=r"shape \(2, 13\); give \(3, 13\)"):
                 vector.step(batch[:2])
         assert np.array_equal(vector.step(batch)[0], observations)
 
@@ -124,18 +124,18 @@ def test_options_hold_through_autoresets_until_the_next_reset():
     for episode in range(3):
         alone = helper.play(
             single,
-            [np.zeros(18, np.float32)] * 10,
+            [np.zeros(13, np.float32)] * 10,
             seed=4 if episode == 0 else None,
             options=options,
         )
         for row in alone[1:]:
-            observations, rewards, *_ = vector.step(np.zeros((2, 18), np.float32))
+            observations, rewards, *_ = vector.step(np.zeros((2, 13), np.float32))
             assert np.array_equal(observations[1], row[0]) and rewards[1] == row[1]
-        vector.step(np.zeros((2, 18), np.float32))  # begins the next episode
+        vector.step(np.zeros((2, 13), np.float32))  # begins the next episode
     vector.reset(seed=[3, 4])
     single.reset(seed=4)
-    after = vector.step(np.zeros((2, 18), np.float32))[0][1]
-    assert np.array_equal(after, single.step(np.zeros(18, np.float32))[0])
+    after = vector.step(np.zeros((2, 13), np.float32))[0][1]
+    assert np.array_equal(after, single.step(np.zeros(13, np.float32))[0])
 
 
 def test_options_are_those_of_the_reset_whatever_the_caller_does_with_them_later():
@@ -145,7 +145,7 @@ def test_options_are_those_of_the_reset_whatever_the_caller_does_with_them_later
     options["controller"] = "cubik"
     episodes = set()
     for _ in range(12):
-        vector.step(np.zeros((1, 18), np.float32))
+        vector.step(np.zeros((1, 13), np.float32))
         episodes |= {episode.controller for episode in vector.batch.episodes}
     assert len(vector.episode_seeds()) == 1 and episodes == {"newreno"}
 
@@ -362,7 +362,7 @@ def test_a_failing_controller_is_named_and_the_other_rows_go_on(mode):
         "quicgym/Tuning-v1", num_envs=16, num_threads=2, autoreset_mode=mode, scenario=scenario
     )
     vector.reset(seed=1, options={"controller": Failing})
-    rest = np.zeros((16, 18), np.float32)
+    rest = np.zeros((16, 13), np.float32)
     with pytest.raises(quicgym.ControllerError, match="nothing is left") as error:
         for _ in range(15):
             vector.step(rest)

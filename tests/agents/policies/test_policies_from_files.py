@@ -100,10 +100,10 @@ def test_the_page_s_agent_runs(write: Write) -> None:
 
 def test_one_observation_gives_one_action(write: Write) -> None:
     policy = find_policy(
-        write("import numpy as np\npolicy = lambda rows: np.zeros((len(rows), 18))")
+        write("import numpy as np\npolicy = lambda rows: np.zeros((len(rows), 13))")
     )
     assert policy.decisions == Decisions()
-    assert policy(np.zeros(103, np.float32)).shape == (18,)
+    assert policy(np.zeros(105, np.float32)).shape == (13,)
 
 
 def test_an_object_with_the_protocol_keeps_its_options(write: Write) -> None:
@@ -156,7 +156,7 @@ def test_files_of_two_folders_have_their_own_modules(write: Write, tmp_path: Pat
         policy = lambda rows: part.VALUE + helper.act(rows)
     """
     for folder, value in (("first", 0.25), ("second", -0.5)):
-        write("from numpy import zeros\nact = lambda rows: zeros((len(rows), 18))",
+        write("from numpy import zeros\nact = lambda rows: zeros((len(rows), 13))",
               file=f"{folder}/helper.py")  # fmt: skip
         (tmp_path / folder / "package").mkdir()
         (tmp_path / folder / "package/__init__.py").touch()
@@ -165,11 +165,11 @@ def test_files_of_two_folders_have_their_own_modules(write: Write, tmp_path: Pat
     first, second = (
         find_policy(f"{tmp_path / name}/agent.py:policy") for name in ("first", "second")
     )
-    assert first(np.zeros(103, np.float32)).max() == 0.25
-    assert second(np.zeros(103, np.float32)).max() == -0.5
+    assert first(np.zeros(105, np.float32)).max() == 0.25
+    assert second(np.zeros(105, np.float32)).max() == -0.5
     (tmp_path / "first/package/part.py").write_text("VALUE = 0.125  # edited")
     again = find_policy(f"{tmp_path}/first/agent.py:policy")
-    assert again(np.zeros(103, np.float32)).max() == 0.125
+    assert again(np.zeros(105, np.float32)).max() == 0.125
     assert len({policy.fingerprint for policy in (first, second, again)}) == 3
 
 
@@ -269,18 +269,18 @@ decisions = quicgym.Decisions("strict_tuning")
         ("decisions = 'rate'\npolicy = lambda rows: 0", r"`decisions` is 'rate'; set `decisions ="),
         ("class policy:\n    def __init__(self, size): pass", r"is a class that needs arguments"),
         ("policy = lambda: 3", r"returned int 3 when it was called without arguments"),
-        ("policy = lambda rows: None", r"returned NoneType None for .*\(1, 103\); give n"),
-        ("policy = lambda rows: [[0] * 18, [0]]", r"returned list .* give numbers of the"),
-        ("policy = lambda rows: [0.0] * 18",
-         r"shape \(18,\) for observations of the shape \(1, 103\), which is one action; it gets a "
-         r"row for each flow.*give numbers of the shape \(1, 18\)"),
-        ("policy = lambda rows: [[0.0] * 18]", r"shape \(1, 18\) for .*\(2, 103\); .*\(2, 18\)"),
-        ("policy = lambda rows: [[0.0] * 17 + [float('nan')]] * len(rows)",
-         r"agent.py:policy: returned nan in row 0, coordinate 17 for"),
-        (STRICT + "policy = lambda rows: [[1.5] * 18] * len(rows)",
+        ("policy = lambda rows: None", r"returned NoneType None for .*\(1, 105\); give n"),
+        ("policy = lambda rows: [[0] * 13, [0]]", r"returned list .* give numbers of the"),
+        ("policy = lambda rows: [0.0] * 13",
+         r"shape \(13,\) for observations of the shape \(1, 105\), which is one action; it gets a "
+         r"row for each flow.*give numbers of the shape \(1, 13\)"),
+        ("policy = lambda rows: [[0.0] * 13]", r"shape \(1, 13\) for .*\(2, 105\); .*\(2, 13\)"),
+        ("policy = lambda rows: [[0.0] * 12 + [float('nan')]] * len(rows)",
+         r"agent.py:policy: returned nan in row 0, coordinate 12 for"),
+        (STRICT + "policy = lambda rows: [[1.5] * 13] * len(rows)",
          r"returned 1.5 in row 0, coordinate 0 .* give numbers from -1 to 1 of the shape"),
         ("def policy(rows):\n    return rows @ rows.reshape(3, 3)",
-         r"agent.py:policy: \S*agent.py:2: ValueError.*\(1, 103\); they were zeros, to try it in "
+         r"agent.py:policy: \S*agent.py:2: ValueError.*\(1, 105\); they were zeros, to try it in "
          r"quicgym/Tuning-v1 with history_length = 128, the default; where it was made for "
          r"another, set `decisions = quicgym.Decisions\("),
     ],
