@@ -18,15 +18,13 @@ from typing import Annotated, Any
 
 import typer
 
-from quicgym import __version__
 from quicgym.agents.evaluation.evaluate import report_missing
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
-from quicgym.agents.evaluation.summary import Elsewhere, evaluate
+from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
 from quicgym.benchmarks.leaderboard_page import ENGINES, evaluate_command, page
 from quicgym.benchmarks.run_time import Estimate, in_words
-from quicgym.benchmarks.submission.archive import Archive, read_archive
 from quicgym.console import run_program, say
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
@@ -118,10 +116,6 @@ ATTACKS_FOLDER = "attacks"
 """Folder beside the page with the results of attacks."""
 
 
-SUBMISSIONS = Path("submissions")
-"""Folder of the archives that others have sent in, in a checkout."""
-
-
 class LeaderboardError(UserError, ValueError):
     """The list of policies is not valid; the text says where."""
 
@@ -164,44 +158,6 @@ def read_attacks(folder: Path) -> dict[str, float]:
     return found
 
 
-def read_submissions(folder: Path, entries: Sequence[Entry]) -> list[Archive]:
-    """Returns the archives of a folder; no code in them is run.
-
-    Args:
-        folder: Folder of archives, as `quicgym submit` writes them; may be missing.
-        entries: The list of policies, whose names are taken.
-
-    Raises:
-        SubmissionError: An archive is damaged.
-        LeaderboardError: Two have one name, or one was made with another version.
-    """
-    archives = []
-    taken = {name for entry in entries for name in (entry.name, entry.policy)}
-    for path in sorted(folder.glob("*.zip")):
-        archive = read_archive(path)
-        about = archive.about
-        if about.name in taken:
-            raise LeaderboardError(f"{path}: name = {about.name!r}: is taken; submit with another")
-        if about.versions.quicgym != __version__:
-            raise LeaderboardError(
-                f"{path}: versions.quicgym = {about.versions.quicgym!r}: this is {__version__}; "
-                "submit again with this version"
-            )
-        taken.add(about.name)
-        archives.append(archive)
-    return archives
-
-
-def entry_of(archive: Archive) -> Entry:
-    """Returns the line of a submission in the list of policies."""
-    about = archive.about
-    note = f"submission {about.digest[:12]} of commit {about.versions.commit}"
-    note += f": {about.note}" if about.note else ""
-    return Entry(
-        name=about.name, policy=about.name, kind=about.kind, engines=("native",), note=note
-    )
-
-
 @dataclass(frozen=True)
 class Section:
     """A suite on an engine: an evaluation of its own in `results`, and a section of the page."""
@@ -211,8 +167,6 @@ class Section:
     seeds: int
     entries: Sequence[Entry]
     results: Path
-    submissions: Sequence[Archive] = ()
-    """Archives whose results the section has, beside its own runs."""
 
     @property
     def title(self) -> str:
@@ -245,11 +199,6 @@ class Section:
             workers=workers,
             resume=resume,
             keep_series=False,
-            elsewhere=[
-                Elsewhere(about.name, about.kind, archive.rows(self.suite, self.seeds))
-                for archive in self.submissions
-                for about in [archive.about]
-            ],
             command=evaluate_command(self.suite, self.engine, self.seeds, self.entries),
         )
         interrupted = report_outcome(
@@ -267,14 +216,12 @@ def make_sections(
     engines: Sequence[str],
     seeds: Mapping[str, int | None],
     results: Path,
-    submissions: Sequence[Archive] = (),
 ) -> list[Section]:
     """Returns what is evaluated, in the order of the page.
 
     No suites means those of SUITES, and no engines both; a suite of SUITES runs only on its own
     ones. Seeds None: as many as the suite has on the engine. Each evaluation has a folder in
-    `results`. A section has those `submissions` that have its suite with enough seeds.
-    LeaderboardError where no suite runs on the engines, or an engine has no policy.
+    `results`. LeaderboardError where no suite runs on the engines, or an engine has no policy.
     """
     sections = []
     for known in dict.fromkeys(engines or ENGINES):
@@ -288,12 +235,7 @@ def make_sections(
             if not chosen:
                 raise LeaderboardError(f"no policy of the list has {known} among its engines")
             count = seeds[known] or suite.seeds[known]
-            sent = [
-                archive
-                for archive in submissions
-                if known == "native" and archive.about.suites.get(name, 0) >= count
-            ]
-            sections.append(Section(name, known, count, chosen, results, sent))
+            sections.append(Section(name, known, count, chosen, results))
     if not sections:
         raise LeaderboardError(
             f"--suite {', '.join(suites)}: does not run on {', '.join(engines)}; "
@@ -348,10 +290,6 @@ def leaderboard(
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the evaluations are written.")
     ] = Path("results/leaderboard"),
-    submissions: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Archives of `quicgym submit`, whose results are shown."),
-    ] = SUBMISSIONS,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the runs that the results already hold.")
     ] = False,
@@ -366,8 +304,7 @@ def leaderboard(
     seeds_on = {"native": seeds, "ns3": ns3_seeds}
     for known in engine or ():
         check_engine(known)
-    archives = read_submissions(submissions, entries)
-    sections = make_sections(entries, suite or (), engine or (), seeds_on, results, archives)
+    sections = make_sections(entries, suite or (), engine or (), seeds_on, results)
     _announce(sections, workers.count, resume)
     with locked(results, "--results"):
         documents = [section.evaluate(workers, resume) for section in sections]
@@ -379,16 +316,14 @@ def leaderboard(
     changed += [f"--seeds {seeds}"] if seeds else []
     changed += [f"--ns3-seeds {ns3_seeds}"] if ns3_seeds else []
     changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
-    changed += [f"--submissions {submissions}"] if submissions != SUBMISSIONS else []
     command = " ".join([COMMAND, *changed]) if changed else "make leaderboard"
     try:
         about = {name: of_suite.about for name, of_suite in SUITES.items()}
         attacks = read_attacks(out.parent / ATTACKS_FOLDER)
-        listed = [*entries, *map(entry_of, archives)]
-        data = leaderboard_data(listed, documents, command, attacks)
+        data = leaderboard_data(entries, documents, command, attacks)
         write_atomically(
             {
-                out: page(listed, documents, command, about, attacks, out.stem),
+                out: page(entries, documents, command, about, attacks, out.stem),
                 out.with_suffix(".json"): json.dumps(data) + "\n",
             }
         )

@@ -75,15 +75,6 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """Results of a policy that was run elsewhere; `rows` has one for each episode."""
-
-    policy: str
-    kind: str
-    rows: Sequence[dict[str, Any]]
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """Results of an evaluation; `runs` has a row per episode, with policy, seed and metrics.
 
@@ -113,7 +104,6 @@ def evaluate(
     first_seed: int = 0,
     keep_series: bool = True,
     figure_format: str | None = None,
-    elsewhere: Sequence[Elsewhere] = (),
     qlog: PacketLogs | None = None,
     pcap: PacketLogs | None = None,
     command: str = "",
@@ -138,7 +128,6 @@ def evaluate(
         first_seed: The first of the seeds.
         keep_series: Whether to keep the time series of the first seed.
         figure_format: Format of the pictures, "png", "pdf" or "svg"; None: draw none.
-        elsewhere: Results of other policies on the same scenarios and seeds, summed up with these.
         qlog: Where qlog files of the first seed go, on the native engine; None: there are none.
         pcap: Where pcap files of the first seed go, on ns-3; None: there are none.
         command: The command line, to be kept with the results.
@@ -176,7 +165,6 @@ def evaluate(
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
         finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
-        finished += [row for other in elsewhere for row in other.rows]
         runs = _rows(finished, asked.entries)
         if outcome.interrupted:
             return Evaluation(jobs, outcome, runs, None)
@@ -187,7 +175,6 @@ def evaluate(
             if policy.fingerprint is not None
         }
         kinds: dict[str, str] = {split_alias(choice)[0]: policy_kind(choice) for choice in policies}
-        kinds |= {other.policy: other.kind for other in elsewhere}
         open_flows = [
             sum(flow.controller is None for _, flow in job.scenario.single_flows()) for job in jobs
         ]

@@ -50,7 +50,6 @@ class OnnxFile:
             import onnxruntime
         except ImportError as error:
             raise MissingExtraError(f"{path}: needs onnxruntime", "onnx") from error
-        self.paths = [path]
         try:
             content = read_input(path, MOST_WEIGHTS_BYTES)
         except OSError as error:

@@ -210,7 +210,7 @@ class Link(CheckedModel):
     """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
 
     Replaces the rate. A relative path starts at the YAML's folder. Where nothing is there, it is a
-    name in the folder or archive of the environment variable QUICGYM_TRACES.
+    name in the folder of the environment variable QUICGYM_TRACES.
     """
 
     @property

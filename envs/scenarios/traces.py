@@ -1,4 +1,4 @@
-"""Mahimahi traces, the moments at which a packet may go: in files, folders and archives."""
+"""Mahimahi traces, the moments at which a packet may go, read from files."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
-from io import BufferedReader, BytesIO, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
-from quicgym.archives import MOST_ARCHIVE_BYTES, read_member
 from quicgym.input_files import MOST_TRACE_BYTES, open_input
 from quicgym.validation import problem
 
 TRACES = "QUICGYM_TRACES"
-"""Environment variable with the user's folder or archive of traces."""
+"""Environment variable with the user's folder of traces."""
 _MOST_CHARACTERS = 1000
 """Longest part of a line that is read."""
 
@@ -26,21 +25,21 @@ def find_trace(trace: Path, folder: Path) -> Path:
     """Returns where the trace is that a file names: in its own folder, or in the user's traces.
 
     Args:
-        trace: Path of the trace, or its name in the folder or archive of QUICGYM_TRACES.
+        trace: Path of the trace, or its name in the folder of QUICGYM_TRACES.
         folder: Folder of the file.
 
     Raises:
-        PydanticCustomError: The name leads out of QUICGYM_TRACES, or that is no folder or archive.
+        PydanticCustomError: The name leads out of QUICGYM_TRACES, or there is no such folder.
     """
     path = (folder / trace).absolute()
     given = os.environ.get(TRACES)
-    if not given or trace.is_absolute() or path.exists() or file_of(path) != path:
+    if not given or trace.is_absolute() or path.exists():
         return path
     root = Path(given).absolute()
-    if not root.exists():
+    if not root.is_dir():
         raise problem(
-            "", str(trace), f"{TRACES} = {given!r} does not exist",
-            "set it to a folder or an archive of traces",
+            "", str(trace), f"{TRACES} = {given!r} is no folder",
+            "set it to a folder of traces",
         )  # fmt: skip
     found = root / trace
     if ".." in trace.parts or not found.resolve().is_relative_to(root.resolve()):
@@ -48,21 +47,6 @@ def find_trace(trace: Path, folder: Path) -> Path:
             "", str(trace), f"leads out of {TRACES} = {given!r}", "give a name inside of it"
         )
     return found
-
-
-def file_of(path: Path) -> Path:
-    """Returns the file that a trace is read from: itself, or the archive that has it."""
-    return next((parent for parent in path.parents if parent.is_file()), path)
-
-
-def _open(path: Path) -> BufferedReader:
-    """Opens a trace; OSError as `open_input` and `read_member`."""
-    file = file_of(path)
-    if file == path:
-        return open_input(path, MOST_TRACE_BYTES)
-    with open_input(file, MOST_ARCHIVE_BYTES) as archive:
-        name = path.relative_to(file).as_posix()
-        return BufferedReader(BytesIO(read_member(archive, name, MOST_TRACE_BYTES)))
 
 
 def read_mahimahi(path: Path) -> list[int]:
@@ -91,7 +75,7 @@ def trace_digest(path: Path) -> str:
 def _state_of(path: Path) -> tuple[int, int]:
     """When the file was last written, and its size; no file has a state too, for the error."""
     try:
-        status = file_of(path).stat()
+        status = path.stat()
     except OSError:
         return (0, 0)
     return status.st_mtime_ns, status.st_size
@@ -106,7 +90,7 @@ def _digest(path: Path, modified_ns: int, size_bytes: int) -> str:
 @lru_cache(maxsize=8)
 def _parse(path: Path, modified_ns: int, size_bytes: int) -> array[int]:
     try:
-        with _open(path) as file:
+        with open_input(path, MOST_TRACE_BYTES) as file:
             if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
                 file.seek(len(BOM_UTF8))
             return _times_of(path, TextIOWrapper(file, encoding="ascii"))

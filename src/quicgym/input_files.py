@@ -19,7 +19,6 @@ MOST_WEIGHTS_BYTES = 2**27
 MOST_CHECKPOINT_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """All of this machine's memory, because a training can resume from whatever it has written."""
 MOST_RUNS_BYTES = 2**32
-MOST_ARCHIVE_BYTES = 2**28
 MOST_TABLE_BYTES = 2**32
 
 

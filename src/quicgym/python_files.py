@@ -33,8 +33,6 @@ class PythonFile:
         """Runs the file."""
         self._shown, self._path, self._error = str(path), path.resolve(), error
         self._sources: dict[str, bytes] = {}
-        self.paths: list[Path] = [self._path]
-        """The file, and the modules in its folder that it has imported."""
         try:
             source = self._path.read_bytes()
         except OSError as problem:
@@ -102,8 +100,6 @@ class PythonFile:
             for name, module in beside.items():
                 source = getattr(module, "__file__", None)
                 self._sources[name] = Path(source).read_bytes() if source else b""
-                if source and Path(source) not in self.paths:
-                    self.paths.append(Path(source))
                 del sys.modules[name]
 
     def describe(self, problem: BaseException) -> str:

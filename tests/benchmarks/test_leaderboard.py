@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import yaml
 
 from quicgym import Scenario, ScenarioError, __version__, _core, load_scenario
 from quicgym.agents.evaluation.jobs import make_jobs
-from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.benchmarks.leaderboard import (
     LEADERBOARD,
@@ -27,8 +25,6 @@ from quicgym.benchmarks.leaderboard import (
 from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
 from quicgym.benchmarks.leaderboard_page import page
 from quicgym.benchmarks.papers.model import load_paper
-from quicgym.benchmarks.submission.archive import read_archive
-from quicgym.benchmarks.submission.run import run_submit
 from quicgym.controllers.choices import parse_parameters
 from quicgym.envs.scenarios.applications import Bursts, ConstantRate
 from quicgym.envs.scenarios.suites import WORLD_SUITES, load_suite
@@ -98,46 +94,6 @@ def test_a_second_run_writes_the_same_bytes(
     assert "| what it is | [worst found](attacks.md) |" in attacked
     assert "| `ebcc` | baseline |  | -0.46 |" in attacked
     assert "| `ebcc:gamma=60` | static |  | +0.00 |" in attacked
-
-
-def test_submissions_are_beside_the_policies_of_the_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    suite = ["--suite", "ebcc-bandwidth-5"]
-    (tmp_path / "list.yaml").write_text("- {name: CUBIC, policy: cubic, kind: baseline}\n")
-    (tmp_path / "sent").mkdir()
-    for name, policy, seeds in (("Mine", "bbr:cwnd_gain=2.5", 2), ("Short", "vegas", 1)):
-        assert not run_submit(
-            policy, name=name, directory=tmp_path / name, suites=suite[1:], seeds=seeds,
-            note="swept by hand",
-        )  # fmt: skip
-        shutil.move(tmp_path / name / f"{name}.zip", tmp_path / "sent")
-
-    def here() -> tuple[int, str]:
-        command = ["leaderboard", *suite, "--engine", "native", "--seeds", "2", "--jobs", "1"]
-        command += ["--policies", "list.yaml", "--submissions", "sent", "--results", "results"]
-        monkeypatch.setattr(sys, "argv", [*command, "--out", "page.md"])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return int(end.value.code or 0), capsys.readouterr().err
-
-    assert here()[0] == 0
-    text = (tmp_path / "page.md").read_text()
-    digest = read_archive(tmp_path / "sent/Mine.zip").about.digest[:12]
-    assert f"| Mine | `Mine` | static | submission {digest} of commit" in text
-    assert ": swept by hand |" in text
-    results = tmp_path / "results/ebcc-bandwidth-5-native/evaluation.json"
-    known = {entry["policy"]: entry for entry in json.loads(results.read_text())["policies"]}
-    assert known.keys() == {"cubic", "Mine"}  # Short has too few seeds
-    own = evaluate(["bbr:cwnd_gain=2.5"], suite[1], 2, tmp_path / "own").document
-    assert own is not None
-    assert known["Mine"]["iqm_reward"] == own["policies"][0]["iqm_reward"]
-    assert known["Mine"]["kind"] == "static"
-    assert "--submissions sent" in text
-    shutil.copy(tmp_path / "sent/Mine.zip", tmp_path / "sent/again.zip")
-    status, errors = here()
-    assert status == 2 and "again.zip: name = 'Mine': is taken" in errors
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO, Any
-from zipfile import ZipFile
 
 from helpers.commands import command as command_line
 from helpers.inputs import write_inputs
@@ -80,12 +79,6 @@ def _searched(folder: Path) -> Any:
     return [_table(folder), sha256((folder / "policy/policy.safetensors").read_bytes()).hexdigest()]
 
 
-def _submitted(folder: Path) -> Any:
-    with ZipFile(folder / "mine.zip") as archive:
-        document = json.loads(archive.read("submission.json"))
-    return {key: document[key] for key in ("files", "leagues", "policy", "suites")}
-
-
 def _training(algorithm: str) -> Command:
     return Command(f"train {algorithm}", ("train", "./tiny.yaml"), _weights, algorithm)
 
@@ -123,11 +116,6 @@ def commands() -> list[Command]:
             "league",
             ("league", "./league.yaml", "--policies", "baselines"),
             _document("league.json"),
-        ),
-        Command(
-            "submit",
-            ("submit", "cubic", "--name", "mine", "--suite", "heldout-lan", "--seeds", "1"),
-            _submitted,
         ),
         Command(
             "checklist",

@@ -80,7 +80,6 @@ COMMANDS = {  # the groups and the order of `quicgym --help`
     "Run": ("baselines", "papers", "plot", "scenarios", "controllers", "trace"),
     "Learn": ("train", "search", "sweep", "publish", "record", "import_agent", "serve"),
     "Compare": ("evaluate", "league", "coexist", "compare", "checklist", "attack"),
-    "Submit": ("submit", "verify"),
     "Real networks": ("real", "link", "linux"),
     "Development": ("conformance", "parity", "speed"),
 }

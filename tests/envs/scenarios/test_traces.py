@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tarfile
-import zipfile
-from collections.abc import Callable
-from io import BufferedReader, BytesIO
+from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
@@ -64,24 +60,11 @@ def test_the_digest_is_of_the_times_alone(tmp_path: Path) -> None:
 NAME = "mahimahi/Verizon-LTE-short.down"
 
 
-def archive(kind: str, path: Path, files: dict[str, bytes]) -> Path:
-    """Writes a folder, or a zip or tar archive with the mode of tarfile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "folder":
-        for name, data in files.items():
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
-            (path / name).write_bytes(data)
-    elif kind == "zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            for name, data in files.items():
-                file.writestr(name, data)
-    else:
-        with tarfile.open(path, kind) as file:
-            for name, data in files.items():
-                info = tarfile.TarInfo(name)
-                info.size = len(data)
-                file.addfile(info, BytesIO(data))
-    return path
+def write_traces(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
 
 
 def scenario_with(folder: Path, trace: str) -> Path:
@@ -94,15 +77,9 @@ def scenario_with(folder: Path, trace: str) -> Path:
     return path
 
 
-KINDS = ("folder", "zip", "w", "w:gz", "w:bz2", "w:xz")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_trace_is_found_by_its_name_in_a_folder_or_archive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    files = {"README": b"of others", f"./{NAME}": b"1\n2\n2\n", "mahimahi/other": b"7\n"}
-    monkeypatch.setenv("QUICGYM_TRACES", str(archive(kind, tmp_path / "traces", files)))
+def test_a_trace_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"README": b"of others", NAME: b"1\n2\n2\n", "mahimahi/other": b"7\n"}
+    monkeypatch.setenv("QUICGYM_TRACES", str(write_traces(tmp_path / "traces", files)))
     scenario = load_scenario(scenario_with(tmp_path, NAME))
     assert scenario.bottleneck is not None and scenario.bottleneck.trace is not None
     assert read_mahimahi(scenario.bottleneck.trace) == [1, 2, 2]
@@ -111,17 +88,13 @@ def test_a_trace_is_found_by_its_name_in_a_folder_or_archive(
     assert load_scenario(scenario_with(tmp_path, str(scenario.bottleneck.trace))) == scenario
     goodput = run(scenario).metrics["goodput_mbps"]
     assert goodput is not None and goodput > 5
-    [file] = scenario.files
-    assert file == (tmp_path / "traces" / NAME if kind == "folder" else tmp_path / "traces")
-    digest = trace_digest(scenario.bottleneck.trace)
-    archive(kind, tmp_path / "traces", {**files, f"./{NAME}": b"1\n2\n2\n3\n"})
-    assert trace_digest(scenario.bottleneck.trace) != digest
+    assert scenario.files == [tmp_path / "traces" / NAME]
 
 
 def test_a_trace_beside_the_yaml_comes_before_one_of_the_same_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive("folder", tmp_path / "traces", {"a.trace": b"1\n"})
+    write_traces(tmp_path / "traces", {"a.trace": b"1\n"})
     (tmp_path / "a.trace").write_text("2\n")
     monkeypatch.setenv("QUICGYM_TRACES", str(tmp_path / "traces"))
     scenario = load_scenario(scenario_with(tmp_path, "a.trace"))
@@ -129,7 +102,7 @@ def test_a_trace_beside_the_yaml_comes_before_one_of_the_same_name(
 
 
 def test_distributions_know_traces_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUICGYM_TRACES", str(archive("zip", tmp_path / "t.zip", {NAME: b"1\n"})))
+    monkeypatch.setenv("QUICGYM_TRACES", str(write_traces(tmp_path / "t", {NAME: b"1\n"})))
     path = tmp_path / "cells.yaml"
     path.write_text(
         "name: cells\nduration_s: 2\nrate_mbps: {minimum: 1, maximum: 2}\n"
@@ -138,10 +111,9 @@ def test_distributions_know_traces_by_name(tmp_path: Path, monkeypatch: pytest.M
     )
     scenario = load_distribution(path).sample(np.random.default_rng(1))
     assert scenario.bottleneck is not None
-    assert scenario.bottleneck.trace == tmp_path / "t.zip" / NAME
+    assert scenario.bottleneck.trace == tmp_path / "t" / NAME
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("trace", "expected"),
     [
@@ -152,17 +124,15 @@ def test_distributions_know_traces_by_name(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_a_name_that_is_no_trace_of_the_users_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, trace: str, expected: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trace: str, expected: str
 ) -> None:
     folder = tmp_path / "scenarios"
     folder.mkdir()
     files = {NAME: b"1\n", "../secret": b"1\n"}
-    monkeypatch.setenv("QUICGYM_TRACES", str(archive(kind, tmp_path / "in" / "traces", files)))
+    monkeypatch.setenv("QUICGYM_TRACES", str(write_traces(tmp_path / "in" / "traces", files)))
     message = error_of(scenario_with(folder, trace))
     for text in ("cell.yaml", "bottleneck.trace", trace, expected, "QUICGYM_TRACES"):
         assert text in message
-    if kind != "folder" and "shirt" in trace:
-        assert f"did you mean {NAME}" in message
 
 
 def test_a_link_does_not_lead_out_of_the_folder(
@@ -175,70 +145,12 @@ def test_a_link_does_not_lead_out_of_the_folder(
     assert "leads out of QUICGYM_TRACES" in error_of(scenario_with(tmp_path, "way.trace"))
 
 
-def _damaged(path: Path) -> None:
-    archive("w:gz", path, {NAME: bytes(range(256)) * 4000})
-    path.write_bytes(path.read_bytes()[:-2000])
-
-
-def _encrypted(path: Path) -> None:
-    archive("zip", path, {NAME: b"1\n"})
-    data = bytearray(path.read_bytes())
-    for signature, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
-        data[data.index(signature) + flags] |= 1
-    path.write_bytes(data)
-
-
-def _link(path: Path) -> None:
-    with tarfile.open(path, "w") as file:
-        info = tarfile.TarInfo(NAME)
-        info.type, info.linkname = tarfile.SYMTYPE, "/etc/hostname"
-        file.addfile(info)
-
-
-def _long_header(path: Path) -> None:
-    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as file:
-        info = tarfile.TarInfo(NAME)
-        info.size, info.pax_headers = 2, {"comment": "x" * 2**21}
-        file.addfile(info, BytesIO(b"1\n"))
-
-
-def _too_much_before_it(path: Path) -> None:
-    info = tarfile.TarInfo("huge")
-    info.size = 2**33
-    path.write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(10_240))
-
-
-def _too_large(path: Path) -> None:
-    archive("zip", path, {NAME: b"1\n" * 600_000})
-
-
-@pytest.mark.parametrize(
-    ("make", "expected"),
-    [
-        (lambda path: path.write_text("no archive"), "damaged archive"),
-        (_damaged, "damaged archive"),
-        (_encrypted, "Is encrypted"),
-        (_link, "No such file or directory in the archive"),
-        (_long_header, "damaged archive"),
-        (_too_much_before_it, "Lies behind more than 4294967296 bytes of other files"),
-        (_too_large, "Has more than the 1000000 bytes that are read"),
-        (lambda path: os.truncate(path, 2**31), "more than the 1073741824 that are read"),
-        (Path.unlink, "does not exist; set it to a folder or an archive of traces"),
-    ],
-)
-def test_an_archive_of_anybodys_making_is_read_with_limits(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    make: Callable[[Path], object],
-    expected: str,
+def test_a_folder_of_traces_that_does_not_exist_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "traces"
-    path.touch()
-    make(path)
-    monkeypatch.setattr(traces, "MOST_TRACE_BYTES", 1_000_000)
-    monkeypatch.setenv("QUICGYM_TRACES", str(path))
+    monkeypatch.setenv("QUICGYM_TRACES", str(tmp_path / "traces"))
     message = error_of(scenario_with(tmp_path, NAME))
-    for text in ("cell.yaml", "bottleneck.trace", NAME, expected):
+    for text in ("cell.yaml", "bottleneck.trace", NAME, "is no folder; set it to a folder"):
         assert text in message
 
 
