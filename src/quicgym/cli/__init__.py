@@ -81,7 +81,7 @@ COMMANDS = {  # the groups and the order of `quicgym --help`
     "Learn": ("train", "search", "sweep", "publish", "record", "import_agent", "serve"),
     "Compare": ("evaluate", "league", "coexist", "compare", "checklist", "attack"),
     "Real networks": ("real", "link", "linux"),
-    "Development": ("conformance", "parity", "speed"),
+    "Development": ("parity", "speed"),
 }
 for _name in chain(*COMMANDS.values()):
     _module = import_module(f"quicgym.cli.{_name}")
