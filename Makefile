@@ -48,7 +48,7 @@ help:
 	@echo "make fuzz BUDGET_S=3600  only the parsers and endpoints, with libFuzzer; needs clang"
 	@echo "make versions   make test with the oldest and newest packages, other Pythons, clang"
 	@echo "make sanitize-all  the environments and the ns-3 host too  make sanitize-threads  vector environments under TSan"
-	@echo "make sanitize-real  relay, UDP endpoints and link under ASan and UBSan  make sanitize-real-threads  under TSan"
+	@echo "make sanitize-real  relay and link under ASan and UBSan  make sanitize-real-threads  under TSan"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
 $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml constraints.txt .ci/requirements.py
@@ -218,9 +218,8 @@ sanitize-all: sanitized-core
 	$(WITH_ASAN) LD_LIBRARY_PATH="$$($(BIN)/python -c $(NS3_LIBRARIES))" \
 	  $(BIN)/pytest -p no:cacheprovider -n auto tests/sim tests/controllers tests/envs -m "not long and not train" $(UNLIMITED) $(ARGS)
 
-# Packets of real programs: the relay, quicgym's endpoints over UDP, and `link`.
-REAL := $(BIN)/pytest -p no:cacheprovider $(addprefix tests/real/test_,relay.py link.py own_endpoints.py \
-  emulated_network.py network_capsule.py real_runs.py::test_own_endpoints_over_sockets_do_what_they_do_in_the_simulator)
+# Packets of real programs: the relay and `link`.
+REAL := $(BIN)/pytest -p no:cacheprovider $(addprefix tests/real/test_,relay.py link.py emulated_network.py network_capsule.py)
 sanitize-real: sanitized-core
 	$(WITH_ASAN) $(REAL) $(UNLIMITED) $(ARGS)
 

@@ -237,14 +237,8 @@ def check_clock(stack: Stack, clock: str | None) -> Clock:
     for known in CLOCKS:
         if known == clock:
             if known not in stack.clocks:
-                why = (
-                    "; its virtual clock is the simulation with the engine native"
-                    if stack.name == "quicgym"
-                    else ""
-                )
                 raise ScenarioError(
-                    f"clock = {clock!r}: stack {stack.name!r} has {', '.join(stack.clocks)} "
-                    f"only{why}"
+                    f"clock = {clock!r}: stack {stack.name!r} has {', '.join(stack.clocks)} only"
                 )
             return known
     raise ScenarioError(f"unknown clock {clock!r}; {closest(str(clock), CLOCKS)}")

@@ -75,7 +75,7 @@ def run(
         until_s: End of the window of the metrics, in s; None: the run's end.
         marks_s: Further times, in s, at which windows of `Run.over` may begin and end. Not with a
             stack.
-        stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
+        stack: "aioquic", "noq", or one of another package; None: a simulation.
         clock: Clock of the stack: "virtual", the default where it has one, or "real".
         qlog: Folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. PacketLogs
             also say how many packets the files have. A stack has all packets, and may write

@@ -42,9 +42,6 @@ NB_MODULE(_core, module) {
     bindings::bind_environment(module);
     bindings::bind_policy(module);
     bindings::bind_meter(module);
-#ifdef __linux__
-    bindings::bind_udp_flows(module);
-#endif
     bindings::bind_batch_over<net::NativeSimulation>(module, "native_batch");
     module.def("transmission_time_ns", &net::transmission_time, nb::arg("wire_bytes"),
                nb::arg("rate_bits_per_second"),

@@ -14,7 +14,6 @@ void bind_wire(nanobind::module_& module);
 void bind_queues(nanobind::module_& module);
 void bind_policy(nanobind::module_& module);
 void bind_relay(nanobind::module_& module);
-void bind_udp_flows(nanobind::module_& module);  // on Linux
 void bind_layouts(nanobind::module_& module);
 void bind_simulation(nanobind::module_& module);
 void bind_meter(nanobind::module_& module);  // after the environment

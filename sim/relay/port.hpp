@@ -55,7 +55,6 @@ public:
 
     // Takes datagrams of this host alone from now on. Throws std::system_error where it cannot be reached.
     void connect(const Address& peer);
-    bool knows_peer() const { return knows_peer_; }
 
     // Adds what has come before this call to `received`, without waiting. Some of what comes during the call
     // may be added as well, but a flood does not keep it from returning.

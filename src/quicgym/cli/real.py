@@ -10,7 +10,7 @@ import typer
 from quicgym.cli import options
 
 EXAMPLES = (
-    "quicgym real --scenario ebcc-single --controller bbr --stack aioquic --clock virtual",
+    "quicgym real --scenario ebcc-single --controller bbr",
     "quicgym real --scenario ebcc-single --controller bbr window --seeds 5 --compare",
     "quicgym real --scenario my-network.yaml --controller cubic --compare --out results/real",
     "quicgym real --scenario ebcc-single --controller bbr --stack noq --compare --qlog results",
@@ -35,9 +35,9 @@ def real(
         str,
         typer.Option(
             metavar="NAME",
-            help="quicgym (quicgym's own endpoints), aioquic, noq, or one of another package.",
+            help="aioquic, noq, or one of another package.",
         ),
-    ] = "quicgym",
+    ] = "aioquic",
     clock: Annotated[
         str | None,
         typer.Option(metavar="virtual|real", help="Default: virtual, where the stack has it."),

@@ -33,7 +33,7 @@ def _refuse_what_noq_cannot(flows: Sequence[FlowPlan]) -> None:
         if flow.ecn:
             raise StackError(
                 f"flow {number}: ecn is true, and noq does not tell its controller how many "
-                "packets were marked; set ecn to false, or take stack quicgym"
+                "packets were marked; set ecn to false"
             )
 
 

@@ -68,7 +68,7 @@ def test_further_marks_are_ends_of_windows(policy: bool) -> None:
     with pytest.raises(ValueError, match="the run has totals at 1, 2.5, 4 s only"):
         run.over(1, 3)
     with pytest.raises(ScenarioError, match="marks_s = .*leave it out"):
-        quicgym.run(scenario, "cubic", stack="quicgym", marks_s=marks_s, trace_interval_ms=None)
+        quicgym.run(scenario, "cubic", stack="aioquic", marks_s=marks_s, trace_interval_ms=None)
 
 
 def test_the_reward_of_a_window_is_the_mean_over_its_time() -> None:
