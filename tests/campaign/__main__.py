@@ -7,30 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-from campaign import (
-    cluster,
-    faults,
-    fuzzing,
-    kills,
-    memory,
-    overload,
-    parity,
-    peers,
-    scenarios,
-    signals,
-    soak,
-    suites,
-)  # fmt: skip
+from campaign import fuzzing, parity, scenarios
 from campaign.part import Part, cpu_s
 from campaign.report import SHOWN_FAILURES, Report, Run, summary
 from quicgym import __version__, _core
 from quicgym.console import say
 
-PARTS: list[Part] = [
-    scenarios.PART, parity.PART, fuzzing.PART, kills.PART, cluster.PART, soak.PART,
-    memory.PART, overload.PART, signals.PART, peers.PART, faults.PART,
-    suites.TESTS_PART, suites.VERSIONS_PART,
-]  # fmt: skip
+PARTS: list[Part] = [scenarios.PART, parity.PART, fuzzing.PART]
 REPORT = Path("docs/reports/reliability.md")
 
 
@@ -41,9 +24,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--budget-s", type=float, default=600.0, help="seconds for all parts together (600)"
     )
     parser.add_argument(
-        "--part", action="append", choices=[part.name for part in PARTS],
-        help="only this part; may be given again. tests and versions run only when they are named",
-    )  # fmt: skip
+        "--part",
+        action="append",
+        choices=[part.name for part in PARTS],
+        help="only this part; may be given again",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument(
         "--first", type=int, help="begin with this number, and write no report: repeats a failure"
@@ -54,13 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.budget_s <= 0 or options.jobs < 1:
         parser.error("--budget-s has to be above 0, and --jobs 1 or more")
-    chosen = [
-        part
-        for part in PARTS
-        if part.name in (options.part or ()) or not options.part and part.share
-    ]
+    chosen = [part for part in PARTS if not options.part or part.name in options.part]
     report = Report(options.report)
-    shares = sum(part.share for part in chosen) or 1.0
+    shares = sum(part.share for part in chosen)
     failed = False
     for part in chosen:
         if lacking := part.missing():

@@ -25,9 +25,6 @@ _LONGEST_S = 25
 """An input that takes longer is a failure; on a busy machine it may well take a second."""
 _MOST_MEMORY_MIB = 2048
 _ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1"}
-if Path("/dev/shm").is_dir():
-    # Files that a target writes stay in memory: traces runs nine times as often.
-    _ENVIRONMENT["TMPDIR"] = "/dev/shm"
 _QUIET_S = 3600
 """CPU time without a new edge after which a target has shown what random inputs show."""
 

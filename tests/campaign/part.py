@@ -41,13 +41,11 @@ class Part:
         name: Name for `--part`.
         title: The work of the part, in a few words.
         goals: How many of each of `Found.counts` are to be reached.
-        share: Share of the budget, in proportion to those of other parts. With 0 the part runs only
-            where it is named, as long as it takes.
+        share: Share of the budget, in proportion to those of other parts.
         run: Takes the first number, the end as time.monotonic() tells it, the number of processes,
             and which counts have not reached their goals. A part that divides its time spends it on
             these. Returns what was found, and the number to go on from.
         missing: Says what the part lacks here, if anything.
-        in_real_time: Whether the part waits most of the time, so that its CPU time says little.
     """
 
     name: str
@@ -56,7 +54,6 @@ class Part:
     share: float
     run: Callable[[int, float, int, Set[str]], tuple[Found, int]]
     missing: Callable[[], str | None] = lambda: None
-    in_real_time: bool = False
 
 
 def numbered(

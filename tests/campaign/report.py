@@ -72,8 +72,7 @@ class Report:
             f"[{self._file.name}]({self._file.name}), with numbers, versions and machine time.",
             "Rates and the time for the rest are of CPU time. A part that divides its time notes",
             "that of each count, and runs that noted it tell the rate. Otherwise the time is the",
-            "whole part's. For the parts that wait most of the time, cluster and soak, both are",
-            "of machine time. A count that began anew has no rate: its rest is in its own unit.",
+            "whole part's. A count that began anew has no rate: its rest is in its own unit.",
             "",
             "| part | to reach | reached | rate | time for the rest |",
             "|---|---|---|---|---|",
@@ -112,7 +111,7 @@ class Report:
             counting = _counting(thing, runs)
             reached = _reached(thing, runs)
             timed = [run for run in counting if thing in run.spent_s] or counting
-            used_s = max(0.1, sum(_used_s(thing, run, part) for run in timed))
+            used_s = max(0.1, sum(run.spent_s.get(thing, run.cpu_s) for run in timed))
             per_s = sum(run.counts[thing] for run in timed) / used_s
             rate = rest = "not measured"
             if any(thing in run.restarted for run in runs):  # no rate tells when it begins anew
@@ -168,11 +167,6 @@ def _counting(thing: str, runs: list[Run]) -> list[Run]:
         if thing in run.counts:
             counting = [*([] if thing in run.restarted else counting), run]
     return counting
-
-
-def _used_s(thing: str, run: Run, part: Part) -> float:
-    """Returns the time that a run took for one of its counts, in s."""
-    return run.spent_s.get(thing, run.machine_s if part.in_real_time else run.cpu_s)
 
 
 def _duration(seconds: float) -> str:

@@ -1,6 +1,6 @@
 """Writes corpus/, from which fuzzing starts: `python tests/fuzz/make_corpus.py` after a change.
 
-Each file is a real message, or the way there: packets of a connection, a policy, YAML files.
+Each file is a real message, or the way there: packets, a policy, messages of ns3-gym.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 from gymnasium import spaces
 
 HERE = Path(__file__).parent
-CONFIGS = HERE.parents[1] / "configs"
 sys.path.insert(0, str(HERE.parent))
 
 from helpers.endpoints import SECOND, Pair, application, make_flow  # noqa: E402
@@ -177,25 +176,6 @@ def _policy(
     return json.dumps(document).encode() + b"\0" + safetensors(weights)
 
 
-# By what reads it, as in python/yaml_files.py; below configs/.
-YAML_FILES = {
-    "scenario": (0, "scenarios/ebcc-single.yaml"),
-    "suite": (1, "suites/papers.yaml"),
-    "held-out": (1, "suites/heldout-lan.yaml"),
-    "drawn": (1, "suites/leo.yaml"),
-    "distribution": (2, "distributions/stress-training.yaml"),
-    "reconfigured": (2, "distributions/satellite.yaml"),
-    "mixture": (3, "distributions/worlds.yaml"),
-    "sweep": (5, "sweeps/ibcca-tin.yaml"),
-    "training": (4, "training/td3.yaml"),
-    "window": (4, "training/window.yaml"),
-    "search": (6, "searches/ppo-pbt.yaml"),
-    "paper": (7, "papers/vivace.yaml"),
-}
-ALIASES = b"\0a: &a [1, 0x1f, .inf]\nb: {<<: {c: *a}}\nduration_s: 2001-01-01\n"
-TRACES = {"plain": b"1\n2\n2\n9\n", "comment": b"\xef\xbb\xbf# times\r\n\r\n5\r\n70\r\n"}
-
-
 def conversation(kind: str, *sent: Any) -> bytes:
     """What a socket of ZeroMQ sends: the greeting, READY, and messages."""
     parts = [zmtp._DELIMITER + zmtp._frame(0, message.SerializeToString()) for message in sent]
@@ -233,17 +213,11 @@ def ns3gym() -> dict[str, bytes]:
 
 def main() -> None:
     frames = packets()
-    yaml_files = {
-        name: bytes([kind]) + (CONFIGS / path).read_bytes()
-        for name, (kind, path) in YAML_FILES.items()
-    }
     corpus = {
         "frames": frames,
         "endpoints": connections(frames),
         "controller": calls(),
         "policy": policies(),
-        "yaml_files": {"aliases": ALIASES, **yaml_files},
-        "traces": TRACES,
         "ns3gym_peers": ns3gym(),
     }
     rmtree(HERE / "corpus", ignore_errors=True)

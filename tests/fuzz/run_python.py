@@ -1,4 +1,4 @@
-"""Fuzzes a target in Python with atheris: `run_python.py traces -max_total_time=60 FOLDER`.
+"""Fuzzes a target in Python with atheris: `run_python.py ns3gym_peers -max_total_time=60 FOLDER`.
 
 A target is a module of python/ with a function check(data). The options are libFuzzer's.
 """
@@ -14,12 +14,7 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parent / "python"))
 name = sys.argv.pop(1)
 # Branches of these are what coverage counts; a package of compiled code has none.
-with atheris.instrument_imports(include=["quicgym", "yaml", name]):
+with atheris.instrument_imports(include=["quicgym", name]):
     target = import_module(name)
-options = {}
-if name == "yaml_files":
-    from yaml_mutator import mutate
-
-    options["custom_mutator"] = lambda *change: mutate(*change, atheris.Mutate)
-atheris.Setup(sys.argv, target.check, **options)
+atheris.Setup(sys.argv, target.check)
 atheris.Fuzz()

@@ -56,10 +56,10 @@ search:
 """
 
 
-def write_inputs(folder: Path, algorithm: str = "ppo", duration_s: float = 2.0) -> Path:
+def write_inputs(folder: Path) -> Path:
     """Writes path, suite, paper and STUDIES, and tiny, a training; returns the folder."""
-    write_config(folder, algorithm)
-    path = {**scenario("path", 1, duration_s), "flows": [{"name": "flow"}]}
+    write_config(folder)
+    path = {**scenario("path", 1, 2.0), "flows": [{"name": "flow"}]}
     files = {**yaml.safe_load(STUDIES), "path": path, "suite": [path, {**path, "name": "again"}]}
     files["checks"]["scenarios"] = {"alone": {k: v for k, v in path.items() if k != "name"}}
     for name, content in {**files, "paper": SMALL}.items():
