@@ -81,7 +81,6 @@ baselines: $(QUICGYM)
 
 leaderboard: $(QUICGYM) $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.leaderboard $(ARGS)
-	$(BIN)/python -m quicgym.benchmarks.cards
 
 checklists: $(QUICGYM) $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.checklist.pages $(ARGS)

@@ -1,9 +1,8 @@
 """A published policy from a run of `quicgym train`: its files, and its line of the leaderboard.
 
 A published policy is `NAME.json` (what it is, where it comes from, the evaluation that backs it,
-the checksum of its weights), `NAME.safetensors` (the weights), `NAME.md` (its model card) and a
-line of a `leaderboard.yaml`. In a checkout these go where quicgym keeps its own; with a folder of
-the user's, all go there.
+the checksum of its weights), `NAME.safetensors` (the weights) and a line of a `leaderboard.yaml`.
+In a checkout these go where quicgym keeps its own; with a folder of the user's, all go there.
 """
 
 from __future__ import annotations
@@ -68,12 +67,8 @@ class _Source(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """Where a policy goes: its JSON with the weights beside it, and the list that gets a line.
+    """Where a policy goes: its JSON with the weights beside it, and the list that gets a line."""
 
-    `checkout` is the folder of quicgym's repository; None: the policy goes into a user's folder.
-    """
-
-    checkout: Path | None
     description: Path
     leaderboard: Path
     policy: str
@@ -103,7 +98,6 @@ def publish(
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.training.folder import RunFolder
-    from quicgym.benchmarks.cards import card
 
     if ensemble != (len(runs) > 1):
         raise PublishError(
@@ -141,7 +135,6 @@ def publish(
     contents: dict[Path, str | Callable[[Path], object]] = {
         target.description.with_suffix(".safetensors"): lambda path: path.write_bytes(weights),
         target.description: description.to_json(),
-        target.description.with_suffix(".md"): card(target.checkout, name, description),
     }
     listed = _with_line(target, line)
     if listed is not None:
@@ -264,12 +257,12 @@ def _target(name: str, out: Path | None) -> _Target:
         description = out / f"{name}.json"
         leaderboard = out / LEADERBOARD.name
         listed = load_entries(leaderboard) if leaderboard.exists() else ()
-        return _Target(None, description, leaderboard, str(description), listed)
+        return _Target(description, leaderboard, str(description), listed)
     for root in (Path.cwd(), *Path.cwd().parents):
         if (root / POLICIES).is_dir() and (root / LEADERBOARD).is_file():
             leaderboard = root / LEADERBOARD
             description = root / POLICIES / f"{name}.json"
-            return _Target(root, description, leaderboard, name, load_entries(leaderboard))
+            return _Target(description, leaderboard, name, load_entries(leaderboard))
     raise PublishError(
         f"the current folder is in no checkout of quicgym ({POLICIES} and {LEADERBOARD}); give a "
         "folder with --out, or go to the checkout"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from conftest import Command
 from helpers.commands import run_in_copy, says
 from helpers.training import write_config
@@ -63,7 +62,7 @@ def test_a_published_policy_is_loaded_and_decides_as_the_run_s(
 ) -> None:
     publish(*BACKED)
     assert sorted(path.name for path in (work / "mine").iterdir()) == [
-        "leaderboard.yaml", "tiny-seed0.json", "tiny-seed0.md", "tiny-seed0.safetensors",
+        "leaderboard.yaml", "tiny-seed0.json", "tiny-seed0.safetensors",
     ]  # fmt: skip
     policy = load_policy(work / "mine/tiny-seed0.json")
     own = load_policy(work / "run")
@@ -93,20 +92,6 @@ def test_the_description_has_the_evaluation_that_backs_the_policy(
     assert description.training["seed"] == 0
 
 
-def test_the_model_card_has_the_numbers_of_the_description(work: Path, publish: Command) -> None:
-    publish(*BACKED)
-    backing = load_policy(work / "mine/tiny-seed0.json").description.evaluation
-    front, text = (work / "mine/tiny-seed0.md").read_text().removeprefix("---").split("---\n", 1)
-    (model,) = yaml.safe_load(front)["model-index"]
-    (result,) = model["results"]
-    assert result["metrics"][0]["value"] == round(backing["iqm_reward"], 4)
-    assert "license" not in yaml.safe_load(front)  # a user's policy has the licence that they say
-    assert f"| {backing['iqm_reward']:.4f} | [{backing['iqm_low']:.4f}, " in text
-    for cell in backing["lowest"]:
-        assert f"`{cell['scenario']}` ({cell['reward']:+.3f})" in text
-    assert "| algorithm | `choice-aggrevate` |" in text and "the action of `cubic`" in text
-
-
 def test_the_list_names_the_policy_and_how_it_was_trained(work: Path, publish: Command) -> None:
     publish(*BACKED)
     (entry,) = load_entries(work / "mine/leaderboard.yaml")
@@ -127,8 +112,6 @@ def test_in_a_checkout_the_list_gets_a_line_and_keeps_its_comments(work: Path) -
     assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 1
     assert load_entries(checkout / "configs/leaderboard.yaml")[-1].policy == "mine"
     assert load_policy(checkout / "agents/policies/pretrained/mine.json").description
-    card = (checkout / "agents/policies/pretrained/mine.md").read_text()
-    assert "\nlicense: mit\n" in card
 
 
 def test_without_an_evaluation_the_policy_is_evaluated(

@@ -60,14 +60,13 @@ def publish(
     jobs: options.Jobs = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a policy of this name.")] = False,
 ) -> None:
-    """Publish the best policy of a training run, with a model card and a line of the leaderboard.
+    """Publish the best policy of a training run, with a line of the leaderboard.
 
     With --ensemble the best policies of several runs become one network. On new paths of the
     evaluations' suite it is compared with its members, and refused where one of them earns more.
     The description has the checksum of the weights, the training and the evaluation that backs the
-    policy. The model card is Markdown, as the Hugging Face hub shows it. A run in which nothing was
-    learned, by its summary.json, is refused. In a checkout the files go to
-    agents/policies/pretrained, the line to configs/leaderboard.yaml.
+    policy. A run in which nothing was learned, by its summary.json, is refused. In a checkout the
+    files go to agents/policies/pretrained, the line to configs/leaderboard.yaml.
     docs/how-to/training.md has more.
     """
     from quicgym.benchmarks.publish import publish as publish_run
