@@ -17,10 +17,9 @@ WIRELESS_MULTIPLE = 440.0
 WIRELESS_RATE_MBPS = 100.0  # what the wireless LAN of ibcca-single carries
 
 # In packets of the native engine that take as long. On that machine the imports of a process took
-# 1.25 s, and in `quicgym papers --paper ebcc` a figure took 0.18 s and the report 0.39 s.
+# 1.25 s, and in `quicgym papers --paper ebcc` a figure took 0.18 s.
 START_PACKETS = 8_000_000
 FIGURE_PACKETS = 1_200_000
-REPORT_PACKETS = 2_600_000
 
 NATIVE, NS3, WIRELESS = "native engine", "ns-3, wired", "ns-3, wireless LAN"
 
@@ -68,15 +67,9 @@ class Estimate:
         """About how many seconds of CPU time a process takes until it runs its first job."""
         return START_PACKETS * self._native_s_per_packet
 
-    def drawing_s(self, figures: int, *, report: bool) -> float:
-        """Returns about how many seconds of CPU time figures and the report take.
-
-        Args:
-            figures: Number of figures.
-            report: Whether the report is written.
-        """
-        packets = FIGURE_PACKETS * figures + REPORT_PACKETS * report
-        return packets * self._native_s_per_packet
+    def drawing_s(self, figures: int) -> float:
+        """Returns about how many seconds of CPU time that many figures take."""
+        return FIGURE_PACKETS * figures * self._native_s_per_packet
 
 
 def in_words(seconds: float) -> str:

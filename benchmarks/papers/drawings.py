@@ -1,7 +1,4 @@
-"""The papers' figures as data: what to draw, before anything draws it.
-
-figures.py draws them as files, report.py as interactive plots.
-"""
+"""The papers' figures as data: what to draw, before figures.py draws it."""
 
 from __future__ import annotations
 

@@ -100,10 +100,9 @@ def run_papers(
     with output_folder(directory, RESULTS, resume=resume):
         estimate = run_time.Estimate()
         count = sum(len(paper.figures) for paper in loaded)
-        length = run_time.in_words(estimate.drawing_s(count, report=format == "html"))
-        words = f"{count} figures" + (" and the report" if format == "html" else "")
+        length = run_time.in_words(estimate.drawing_s(count))
         outcome = _run(
-            jobs, directory, runners, estimate, f"  {words}: about {length}", resume=resume
+            jobs, directory, runners, estimate, f"  {count} figures: about {length}", resume=resume
         )
         if report_outcome(outcome, jobs, directory, command, resumed=resume):
             return 130
@@ -137,7 +136,8 @@ def run_papers(
                 for name, scenario in scenarios.items()
                 if name in measured_in
             }
-            report.write(page, document, loaded, drawn, networks)
+            by_name = {file.stem: file for file in files}
+            report.write(page, document, loaded, drawn, by_name, networks)
             say(f"the report is {page}")
         elif format == "json":
             print(json.dumps(document, indent=1, allow_nan=False))

@@ -9,7 +9,7 @@ EXTRA_PACKAGES = {
     "offline": ("minari",),
     "onnx": ("onnxruntime",),
     "real": ("aioquic", "cryptography"),
-    "reports": ("jinja2", "matplotlib", "pandas", "plotly", "pyarrow", "scipy"),
+    "reports": ("jinja2", "matplotlib", "pandas", "pyarrow", "scipy"),
     "train": ("optuna", "ray", "safetensors", "stable_baselines3", "tensorboard", "torch"),
 }
 """Extra -> the packages that it installs, by the names that are imported."""

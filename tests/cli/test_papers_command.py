@@ -1,9 +1,7 @@
 """`quicgym papers`: tables, figures, claims and the report, run as a user runs them."""
 
+import base64
 import json
-import os
-import shutil
-import subprocess
 from copy import deepcopy
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from conftest import Command
 from helpers.authors import random_agent
 from helpers.commands import says
 from helpers.papers import SMALL
-from plotly.offline import get_plotlyjs
 
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.papers.model import PAPERS, load_paper, paper_names
@@ -84,18 +81,18 @@ def test_the_table_shows_ratio_and_verdicts_and_says_how_long_it_takes(
     assert again.stdout == done.stdout
 
 
-def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path: Path) -> None:
+def test_html_is_one_file_that_holds_its_figures(quicgym: Command, tmp_path: Path) -> None:
     arguments = ("--paper", written(tmp_path), "--seeds", "2", "--format", "html", "--out", "here")
-    assert "\n  2 figures and the report: about " in quicgym("papers", *arguments).stderr
+    assert "\n  2 figures: about " in quicgym("papers", *arguments).stderr
     captions = (tmp_path / "here/figures/captions.md").read_text()
     assert "windows. Paths: ebcc-single (15 Mbps, 100 ms, 1 flow; queue of " in captions
     assert "rates. Paths: ebcc-" in captions and "Error bars: ± 1 standard" in captions
     page = tmp_path / "here/papers.html"
     text = page.read_text()
-    without_plotly = text.replace(get_plotlyjs(), "")
-    assert len(without_plotly) < len(text)
     for outside in ("src=", "@import", "url("):
-        assert outside not in without_plotly
+        assert outside not in text
+    for picture in (tmp_path / "here/figures").glob("*.png"):
+        assert base64.b64encode(picture.read_bytes()).decode() in text
     assert "does not hold" in text and "Table 1: Rates" in text
     # What a reviewer asks for: who, on which network, over how many seeds; in words.
     assert 'A. Author: A small paper. Nowhere, 2026, <a href="https://doi.org/10.1000/1">' in text
@@ -106,29 +103,6 @@ def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path
     assert "Error bars: ± 1 standard deviation, n = 2 seeds." in text
     assert "BBR: " in text and "bbr mean_rtt_ms" not in text
     assert "<th>undecided</th>" not in text  # no claim is, so there is no column
-    browser = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if browser is None:
-        pytest.skip("no Chromium; install it (Debian: apt install chromium)")
-    drawn = subprocess.run(
-        [
-            browser,
-            *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
-            *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--virtual-time-budget=20000",
-            "--dump-dom",
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "HOME": str(tmp_path)},
-    )
-    assert drawn.stdout.count('class="main-svg"') >= 2, drawn.stderr
-    assert 'class="js-line"' in drawn.stdout  # the window's curve
-    assert 'class="point"' in drawn.stdout  # the bars
 
 
 @pytest.mark.parametrize(
@@ -223,7 +197,7 @@ def test_run_times_are_said_as_people_say_them(seconds: float, words: str) -> No
 def test_a_run_is_expected_to_fill_its_link() -> None:
     estimate = Estimate()
     estimate.__dict__["_native_s_per_packet"] = 1e-6  # in place of what this machine takes
-    assert estimate.drawing_s(5, report=True) == pytest.approx(5 * 1.3 + 2.1)
+    assert estimate.drawing_s(5) == pytest.approx(5 * 1.2)
     assert estimate.start_s == pytest.approx(8)
     scenario = load_scenario("ebcc-single")  # 15 Mbps for 20 s in datagrams of 1400 bytes
     packets = 15e6 / 8 / 1400 * 20
