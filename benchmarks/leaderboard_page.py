@@ -51,8 +51,7 @@ Power is goodput over mean RTT. The table has its geometric mean over the networ
 `quicgym attack` found a policy worst. [Attacks](attacks.md) describes these networks.
 """
 FILES = """\
-[{stem}.json]({stem}.json) has all numbers of this page. On the site, a click on the name of a
-column sorts its table, and the two fields at the top choose policies by name and by kind.
+[{stem}.json]({stem}.json) has all numbers of this page.
 
 ![IQM reward by policy and suite]({stem}.svg)
 

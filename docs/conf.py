@@ -21,8 +21,6 @@ extensions = [
     "sphinxcontrib.mermaid",
     "generated_pages",
     "repository_links",
-    "sortable_pages",
-    "wide_cells",
 ]
 exclude_patterns = ["_ext"]
 nitpicky = True
