@@ -17,7 +17,6 @@ import typer
 from quicgym.agents.attack.attack import ATTACK_FILE, WORST_FILE, run_attack, words
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.agents.policies.hand_coded import BASELINES
-from quicgym.benchmarks.checklist.page import place_in_repository
 from quicgym.cli import options
 from quicgym.console import run_program
 from quicgym.envs.scenarios.files import as_yaml, load_scenario
@@ -104,9 +103,7 @@ def attacks(
             shutil.copyfile(directory / file, copy)
             if file == WORST_FILE:  # whose traces are shipped ones
                 network = load_scenario(directory / file)
-                copy.write_text(
-                    as_yaml(network, lambda it: os.path.relpath(place_in_repository(it), pages))
-                )
+                copy.write_text(as_yaml(network, lambda it: os.path.relpath(it, pages)))
     documents = [read_json(path, ("policy", "found")) for path in sorted(pages.glob("*.json"))]
     write_atomically({pages / "README.md": table(documents)})
 

@@ -28,7 +28,6 @@ from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import DISCIPLINES, Access, DisciplineName, Link, Queue
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.simulation.simulation import ns3_version
-from quicgym.yaml_files import CONFIGS
 
 ROUNDS = 6
 BARE_LOOP_PACKETS = 2_000_000
@@ -94,7 +93,7 @@ PATHS: dict[str, dict[str, object]] = {
         ]
     },
     "openings": {"opens_every_ms": 20.0},
-    "trace": {"rate_mbps": None, "trace": CONFIGS / "traces" / "lte.trace"},
+    "trace": {"rate_mbps": None, "trace": "lte:mean_mbps=6,duration_s=60,seed=0"},
     "delay-schedule": {
         "delay_schedule": [
             {"at_s": float(second), "delay_ms": 5.0 + 10.0 * (second % 2)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -12,7 +11,6 @@ import jinja2
 from quicgym.benchmarks.checklist.model import Checklist
 from quicgym.envs.scenarios.files import as_yaml
 from quicgym.envs.simulation.metrics import METRICS
-from quicgym.yaml_files import CONFIGS
 
 
 def render(document: dict[str, Any], checklist: Checklist) -> str:
@@ -32,9 +30,7 @@ def render(document: dict[str, Any], checklist: Checklist) -> str:
         interval=interval,
         number_title=number_title,
         numbers={name: number for name, number in METRICS.items() if name in used},
-        scenarios={
-            name: as_yaml(of, place_in_repository) for name, of in checklist.scenarios.items()
-        },
+        scenarios={name: as_yaml(of, str) for name, of in checklist.scenarios.items()},
     )
 
 
@@ -62,10 +58,3 @@ def interval(entry: dict[str, Any]) -> str:
     if entry["low"] is None:
         return f"{entry['mean']:.3g}"
     return f"{entry['mean']:.3g} [{entry['low']:.3g}, {entry['high']:.3g}]"
-
-
-def place_in_repository(path: Path) -> str:
-    """Returns where a file is; one of quicgym's own in the repository, wherever it is installed."""
-    shipped = Path(str(CONFIGS)).resolve()
-    path = path.resolve()
-    return f"configs/{path.relative_to(shipped)}" if path.is_relative_to(shipped) else str(path)

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quicgym.envs.scenarios.distribution_parts import reflected
-
 TICK_MS = 20
 """The rate stands still for this long; Sprout's tick."""
 PACKET_BITS = 1500 * 8
@@ -65,6 +63,11 @@ MODELS = {
     "lte": CellularModel(mean_mbps=12.0),
     "3g": CellularModel(mean_mbps=2.0, between_outages_s=20.0),
 }
+
+
+def reflected(values: np.ndarray, peak: float) -> np.ndarray:
+    """Returns values between 0 and a peak, at which those beyond are reflected."""
+    return np.abs((values + peak) % (2 * peak) - peak)
 
 
 def packet_rates(model: CellularModel, duration_ms: int, rng: np.random.Generator) -> np.ndarray:

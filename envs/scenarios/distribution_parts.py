@@ -12,6 +12,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from quicgym.envs.scenarios.cellular_trace import reflected
 from quicgym.envs.scenarios.fields import CheckedModel, Probability, within
 from quicgym.envs.scenarios.links import DisciplineName
 from quicgym.envs.scenarios.traces import find_trace, read_mahimahi
@@ -61,11 +62,6 @@ class WholeRange(CheckedModel):
     def sample(self, rng: np.random.Generator) -> int:
         """Draws a number."""
         return int(rng.integers(self.minimum, self.maximum, endpoint=True))
-
-
-def reflected(values: np.ndarray, peak: float) -> np.ndarray:
-    """Returns values between 0 and a peak, at which those beyond are reflected."""
-    return np.abs((values + peak) % (2 * peak) - peak)
 
 
 class Part(CheckedModel):
@@ -137,7 +133,7 @@ class Traces(Part):
     """Some of the paths have the rate of a mahimahi trace."""
 
     paths: tuple[Path, ...] = Field(min_length=1)
-    """Paths or names of traces, as a link's `trace`."""
+    """Paths, names or models of traces, as a link's `trace`."""
 
     @field_validator("paths")
     @classmethod

@@ -10,6 +10,7 @@ import yaml
 
 from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.traces import is_drawn
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
 
@@ -62,4 +63,6 @@ def _fields(part: Any, place: Callable[[Path], str]) -> Any:
         return {name: _fields(value, place) for name, value in part.items()}
     if isinstance(part, tuple):
         return [_fields(value, place) for value in part]
-    return place(part) if isinstance(part, Path) else part
+    if isinstance(part, Path):
+        return str(part) if is_drawn(part) else place(part)
+    return part

@@ -210,7 +210,9 @@ class Link(CheckedModel):
     """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
 
     Replaces the rate. A relative path starts at the YAML's folder. Where nothing is there, it is a
-    name in the folder of the environment variable QUICGYM_TRACES.
+    name in the folder of the environment variable QUICGYM_TRACES. A cellular-like trace
+    is drawn where the text names model, rate, duration and seed, as in
+    `lte:mean_mbps=6,duration_s=60,seed=0`.
     """
 
     @property

@@ -32,7 +32,7 @@ from quicgym.envs.scenarios.fields import (
 from quicgym.envs.scenarios.flows import AckFrequency, Flow, Parameters, check_parameters
 from quicgym.envs.scenarios.links import Access, Hop, Link, plain_reverse, with_counted_queue
 from quicgym.envs.scenarios.short_flows import ShortFlows
-from quicgym.envs.scenarios.traces import trace_digest
+from quicgym.envs.scenarios.traces import is_drawn, trace_digest
 from quicgym.envs.scenarios.wifi import Wifi
 from quicgym.validation import problem
 
@@ -142,7 +142,11 @@ class Scenario(CheckedModel):
     @property
     def files(self) -> list[Path]:
         """The files that a run of it reads: traces, and controllers that are named by place."""
-        traces = [link.trace for link in self.links.values() if link.trace is not None]
+        traces = [
+            link.trace
+            for link in self.links.values()
+            if link.trace is not None and not is_drawn(link.trace)
+        ]
         places = map(controllers.file_of, self._controllers_by_place())
         return [*traces, *(path for path in places if path is not None)]
 

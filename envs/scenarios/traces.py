@@ -1,17 +1,20 @@
-"""Mahimahi traces, the moments at which a packet may go, read from files."""
+"""Mahimahi traces, the moments at which a packet may go: drawn, or read from files."""
 
 from __future__ import annotations
 
 import os
+import re
 from array import array
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
+from quicgym.envs.scenarios.cellular_trace import MODELS, cellular_trace
 from quicgym.input_files import MOST_TRACE_BYTES, open_input
 from quicgym.validation import problem
 
@@ -19,10 +22,23 @@ TRACES = "QUICGYM_TRACES"
 """Environment variable with the user's folder of traces."""
 _MOST_CHARACTERS = 1000
 """Longest part of a line that is read."""
+_DRAWN = re.compile(
+    r"(?P<model>\w+):mean_mbps=(?P<mean_mbps>\d{1,6}(\.\d{1,6})?),"
+    r"duration_s=(?P<duration_s>\d{1,4}),seed=(?P<seed>\d{1,18})"
+)
+"""A trace that is drawn: its text says from which model, how fast, how long and with which seed."""
+
+
+def is_drawn(trace: Path) -> bool:
+    """Returns whether a trace is drawn from a model, as `lte:mean_mbps=6,duration_s=60,seed=0`."""
+    model, colon, _ = str(trace).partition(":")
+    return bool(colon) and model in MODELS
 
 
 def find_trace(trace: Path, folder: Path) -> Path:
     """Returns where the trace is that a file names: in its own folder, or in the user's traces.
+
+    A drawn trace is nowhere, and is returned as it is.
 
     Args:
         trace: Path of the trace, or its name in the folder of QUICGYM_TRACES.
@@ -31,6 +47,8 @@ def find_trace(trace: Path, folder: Path) -> Path:
     Raises:
         PydanticCustomError: The name leads out of QUICGYM_TRACES, or there is no such folder.
     """
+    if is_drawn(trace):
+        return trace
     path = (folder / trace).absolute()
     given = os.environ.get(TRACES)
     if not given or trace.is_absolute() or path.exists():
@@ -53,10 +71,10 @@ def read_mahimahi(path: Path) -> list[int]:
     """Reads a mahimahi trace: the times in ms at which one packet may go, in ascending order.
 
     A time may repeat; its packets then leave in the same millisecond. Blank lines and lines that
-    begin with # are skipped, as is a byte order mark, and any line ends will do. A file is parsed
-    again only where it has changed: the episodes of an evaluation ask for the same few traces many
-    times. Raises a validation error that names the file where it is missing, empty, not of numbers
-    or not ascending.
+    begin with # are skipped, as is a byte order mark, and any line ends will do. A trace is drawn,
+    or its file parsed, again only where it has changed: the episodes of an evaluation ask for the
+    same few traces many times. Raises a validation error that names the file where it is missing,
+    empty, not of numbers or not ascending.
     """
     return _parse(path, *_state_of(path)).tolist()
 
@@ -89,6 +107,8 @@ def _digest(path: Path, modified_ns: int, size_bytes: int) -> str:
 
 @lru_cache(maxsize=8)
 def _parse(path: Path, modified_ns: int, size_bytes: int) -> array[int]:
+    if is_drawn(path):
+        return _draw(str(path))
     try:
         with open_input(path, MOST_TRACE_BYTES) as file:
             if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
@@ -101,6 +121,21 @@ def _parse(path: Path, modified_ns: int, size_bytes: int) -> array[int]:
             "give the path of a mahimahi trace, absolute or from the YAML's folder, or its name in "
             f"{TRACES}",
         ) from None  # fmt: skip
+
+
+def _draw(text: str) -> array[int]:
+    remedy = "write it as lte:mean_mbps=6,duration_s=60,seed=0"
+    wanted = _DRAWN.fullmatch(text)
+    if wanted is None:
+        raise problem("", text, "is no drawn trace", remedy)
+    duration_ms, mean_mbps = 1000 * int(wanted["duration_s"]), float(wanted["mean_mbps"])
+    if duration_ms == 0 or mean_mbps == 0:
+        raise problem("", text, "lets nothing through", "give a rate and a duration above 0")
+    model = replace(MODELS[wanted["model"]], mean_mbps=mean_mbps)
+    try:
+        return array("Q", cellular_trace(model, duration_ms, int(wanted["seed"])).tolist())
+    except ValueError as error:
+        raise problem("", text, str(error), remedy) from None
 
 
 def _times_of(path: Path, file: TextIO) -> array[int]:

@@ -20,12 +20,3 @@ def test_the_page_has_the_formula_of_every_number() -> None:
 def test_sections_are_in_the_order_of_the_rfc() -> None:
     sections = [tuple(map(int, item.section.split("."))) for item in load_checklist().items]
     assert sections == sorted(sections)
-
-
-def test_published_pages_name_files_by_their_place_in_the_repository() -> None:
-    pages = sorted(PAGE.parents[1].glob("reports/checklists/*.html"))
-    assert pages
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        assert "trace: configs/traces/lte.trace" in text
-        assert "site-packages" not in text

@@ -1,7 +1,6 @@
 """Distributions of scenarios, and that training never meets the held-out suite."""
 
 from collections import Counter
-from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -227,7 +226,7 @@ def test_the_stress_suite_is_256_held_out_networks_of_everything(stress):
 def test_the_stress_suite_has_traces_that_training_never_sees(stress):
     own = {entry.bottleneck.trace for entry in stress} - {None}
     assert own.isdisjoint(load_distribution("stress-training").traces.paths)
-    assert all(path.name.startswith("stress-") for path in own)
+    assert len(own) == 8
 
 
 def test_the_validation_suite_is_training_paths_and_none_held_out():
@@ -347,7 +346,7 @@ RECONFIGURATIONS = (
     "reconfigurations: {{chance: 0, every_s: {{minimum: {least}, maximum: 2}}, rate: *one, "
     "delay: *one, outage_s: *one}}"
 )
-TRACE = next(Path(str(CONFIGS / "traces")).glob("*.trace"))
+TRACE = '"3g:mean_mbps=1,duration_s=20,seed=1"'
 
 
 def test_one_s_own_distribution_is_found_by_its_path(tmp_path):

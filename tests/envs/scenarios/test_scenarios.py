@@ -99,20 +99,6 @@ def test_the_lossy_links_lose_what_their_names_say() -> None:
         assert 100 * share == pytest.approx(float(percent), rel=1e-4)
 
 
-def test_the_shipped_trace_is_found_from_any_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    trace = load_scenario("beyond-ebcc-cellular").bottleneck.trace
-    assert trace is not None
-    times = read_mahimahi(trace)
-    assert times[-1] == 60_000
-    assert trace.stat().st_size < 200_000
-    assert "lte.trace --model lte --mean-mbps 6 --duration-s 60 --seed 0" in (
-        trace.parent / "README.md"
-    ).read_text(encoding="utf-8")
-
-
 def test_the_ebcc_experiments_are_the_papers() -> None:
     for name, access, bottleneck, flows in (
         ("single", (50, 20), (15, 10), 1),
@@ -581,7 +567,13 @@ def test_a_short_yaml_keeps_kinds_and_says_where_a_trace_is(tmp_path: Path) -> N
     assert "kind: bernoulli" in text and "extra_delay_ms" not in text
     (tmp_path / "short.yaml").write_text(text)
     assert load_scenario(tmp_path / "short.yaml") == lossy
-    assert "trace: lte.trace" in as_yaml(load_scenario("beyond-ebcc-cellular"), lambda it: it.name)
+    cellular = load_scenario("beyond-ebcc-cellular")
+    (tmp_path / "drawn.yaml").write_text(as_yaml(cellular, lambda it: it.name))
+    assert load_scenario(tmp_path / "drawn.yaml") == cellular
+    (tmp_path / "rates.trace").write_text("1\n")
+    link = cellular.bottleneck.model_copy(update={"trace": tmp_path / "rates.trace"})
+    measured = cellular.model_copy(update={"bottleneck": link})
+    assert "trace: rates.trace" in as_yaml(measured, lambda it: it.name)
 
 
 def test_a_changed_copy_is_checked_too() -> None:

@@ -55,6 +55,51 @@ def test_the_digest_is_of_the_times_alone(tmp_path: Path) -> None:
     assert trace_digest(plain) == trace_digest(commented)
 
 
+# ---- drawn traces --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trace", "digest"),
+    [
+        ("lte:mean_mbps=6,duration_s=60,seed=0", "4357de036a297301"),
+        ("lte:mean_mbps=24,duration_s=20,seed=1007", "db551ab8c29df7d9"),
+        ("3g:mean_mbps=0.5,duration_s=20,seed=2000", "99cef90a0f0bc471"),
+    ],
+)
+def test_a_drawn_trace_is_the_same_everywhere(trace: str, digest: str) -> None:
+    """The suites' networks hang on it: NumPy has to draw what it drew when they were published."""
+    assert trace_digest(Path(trace)).startswith(digest)
+
+
+def test_a_drawn_trace_needs_no_file_and_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QUICGYM_TRACES", str(tmp_path))
+    cellular = load_scenario("beyond-ebcc-cellular")
+    assert cellular.bottleneck.trace == Path("lte:mean_mbps=6,duration_s=60,seed=0")
+    assert cellular.files == []
+    assert read_mahimahi(cellular.bottleneck.trace)[-1] == 60_000
+
+
+@pytest.mark.parametrize(
+    ("trace", "words"),
+    [
+        ("lte:mean_mbps=6", "is no drawn trace; write it as lte:mean_mbps=6,duration_s=60,seed=0"),
+        ("3g:mean_mbps=0,duration_s=60,seed=0", "lets nothing through"),
+        ("lte:mean_mbps=999999,duration_s=9999,seed=0", "choose a lower rate"),
+    ],
+)
+def test_a_drawn_trace_that_cannot_be_is_an_error(tmp_path: Path, trace: str, words: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        f"{{name: mine, duration_s: 1, bottleneck: {{trace: '{trace}', delay_ms: 1}}, "
+        "reverse: {rate_mbps: 1, delay_ms: 1}, access: {rate_mbps: 9, delay_ms: 1}, flows: [{}]}"
+    )
+    with pytest.raises(ScenarioError, match=words):
+        load_scenario(path)
+
+
 # ---- traces by name ------------------------------------------------------------------------
 
 NAME = "mahimahi/Verizon-LTE-short.down"
