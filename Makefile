@@ -17,25 +17,19 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers tests/fuzz stacks/linux/bpf stacks/linux/loader -not -path 'sim/ns3/build/*' \
   \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \))
 
-.PHONY: help setup develop real linux linux-report reality baselines leaderboard checklists coexistence leagues attacks test test-all test-long lint format messages constraints \
+.PHONY: help setup develop real linux baselines reports test test-all test-long lint format messages constraints \
 	docs wheels audit speed parity sanitized-core sanitize sanitize-all sanitize-real thread-sanitized-core sanitize-threads sanitize-real-threads campaign fuzz versions clean
 
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
 	@echo "make develop    the same, but edits of Python and C++ take effect at the next import"
 	@echo "make baselines  print the papers' tables, ours beside the printed values"
-	@echo "make leaderboard  evaluate all policies on both engines; writes docs/reports/leaderboard.md"
-	@echo "make attacks     the worst network of all controllers and published policies; writes docs/reports/attacks"
-	@echo "make checklists  RFC 9743 for all controllers and published policies; writes docs/reports/checklists"
-	@echo "make coexistence  controllers and policies beside CUBIC; writes docs/reports/coexistence.md"
-	@echo "make leagues     the leagues of ccBench; writes docs/reports/leagues.md"
+	@echo "make reports    write all reports into results/reports; ARGS=leagues for one of them"
 	@echo "make test       run the tests that need neither PyTorch nor Ray: minutes"
 	@echo "make test-all   run all tests but the next; installs PyTorch, Ray Tune and the like first (7 GB)"
 	@echo "make test-long  run the tests that take minutes each"
-	@echo "make reality    simulator, virtual and real time compared: writes docs/reports/reality.md"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make linux      quicgym-linux, controllers in the kernel's TCP, and its tests; needs clang, libbpf and root"
-	@echo "make linux-report  the papers' tables and policies in the kernel's TCP: writes docs/reports/linux-kernel.md; needs root"
 	@echo "make lint       ruff, mypy, clang-format  make format     rewrite"
 	@echo "make messages   compile ns3-gym's messages"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
@@ -79,20 +73,10 @@ develop: $(REQUIREMENTS)
 baselines: $(QUICGYM)
 	$(BIN)/quicgym baselines $(ARGS)
 
-leaderboard: $(QUICGYM) $(TRAIN)
-	$(BIN)/python -m quicgym.benchmarks.leaderboard $(ARGS)
-
-checklists: $(QUICGYM) $(TRAIN)
-	$(BIN)/python -m quicgym.benchmarks.checklist.pages $(ARGS)
-
-coexistence: setup $(TRAIN)
-	$(BIN)/python -m quicgym.benchmarks.coexistence.page $(ARGS)
-
-leagues: setup $(TRAIN)
-	$(BIN)/python -m quicgym.benchmarks.league.page $(ARGS)
-
-attacks: $(QUICGYM) $(TRAIN)
-	$(BIN)/python -m quicgym.benchmarks.attacks $(ARGS)
+# Into results/reports, in hours; ARGS="leagues --jobs 4" for one of them with its options. The real stacks and
+# Linux's kernel need what `make real` and `make linux` install.
+reports: $(QUICGYM) $(TRAIN)
+	$(BIN)/python -m quicgym.benchmarks.reports $(ARGS)
 
 # Tests that share what takes long to start run in one process.
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
@@ -125,10 +109,6 @@ $(NOQ): $(QUICGYM) $(NOQ_SOURCES)
 	@if command -v cargo > /dev/null; then $(PIP) install --no-deps ./stacks/noq && touch $@; \
 	  else echo "cargo is not there: stack noq is not built; https://rustup.rs installs it"; fi
 
-# Hours: every controller and policy over the suite reality, in the simulator, in virtual and in real time.
-reality: $(QUICGYM) $(TRAIN) $(VENV)/requirements-real.txt $(NOQ)
-	$(BIN)/python -m quicgym.benchmarks.reality $(ARGS)
-
 real: $(QUICGYM) $(VENV)/requirements-real.txt $(NOQ)
 	$(BIN)/pytest tests/real stacks/noq/tests $(ARGS)
 
@@ -140,10 +120,6 @@ $(LINUX): $(QUICGYM) $(LINUX_SOURCES)
 	    $(PIP) install --no-build-isolation --no-deps ./stacks/linux && touch $@; \
 	  else echo "quicgym-linux is not built, because clang or libbpf is not there. Debian and Ubuntu:" \
 	    "apt-get install clang libbpf-dev; Fedora: dnf install clang libbpf-devel"; fi
-
-# Four hours on two cores: the papers' tables and learned policies in the running kernel.
-linux-report: $(LINUX) $(NOQ)
-	$(BIN)/python -m quicgym.benchmarks.linux_kernel $(ARGS)
 
 linux: $(LINUX)
 	$(BIN)/pytest stacks/linux/tests $(ARGS)

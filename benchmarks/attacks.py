@@ -1,7 +1,8 @@
-"""The worst network of every hand-coded controller and published policy: `make attacks`.
+"""The worst network of every hand-coded controller and published policy.
 
-Into docs/reports/attacks go of each policy its attack.json, its network and the picture, and
-README.md, the table of all. `make leaderboard` reads the JSON files.
+`make reports ARGS=attacks` writes of each policy its attack.json, its network and the picture into
+results/reports/attacks, and beside this folder attack-networks.md, the table of all. The
+leaderboard reads the JSON files.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from quicgym.agents.attack.attack import ATTACK_FILE, WORST_FILE, run_attack, wo
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.cli import options
-from quicgym.console import run_program
-from quicgym.envs.scenarios.files import as_yaml, load_scenario
 from quicgym.output_folders import file_name, read_json, write_atomically
 
 HEADER = """\
@@ -28,11 +27,11 @@ HEADER = """\
 | | |
 |---|---|
 | version | quicgym {version}, commit {commit} |
-| command | `make attacks`: `quicgym attack POLICY --trials N`, seed 0 |
+| command | `make reports ARGS=attacks`: `quicgym attack POLICY --trials N`, seed 0 |
 
 "Behind" is the mean reward of the best of {others} minus that of the policy, with
 its 95% interval over ten seeds. The network is the one that was found. The sentence is about the
-simplest network that keeps at least half of the difference. [Attacks](../attacks.md) explains
+simplest network that keeps at least half of the difference. [Attacks](attacks.md) explains
 the causes.
 
 | policy | trials | behind | simplest network |
@@ -52,10 +51,8 @@ def table(documents: Sequence[dict[str, Any]]) -> str:
         policy, found = document["policy"], document["found"]
         behind = f"`{policy}` | {document['trials']} | –"
         if found is not None:
-            name = file_name(policy)
             behind = (
-                f"`{policy}` ([network]({name}.yaml), [picture]({name}.svg)) | "
-                f"{document['trials']} | {-found['difference']:.2f} "
+                f"`{policy}` | {document['trials']} | {-found['difference']:.2f} "
                 f"[{-found['high']:.2f}, {-found['low']:.2f}]"
             )
         lines.append(f"| {behind} | {words(document)} |")
@@ -76,7 +73,7 @@ def attacks(
     trials: Annotated[int, typer.Option(min=1, metavar="N", help="Networks to search.")] = 128,
     jobs: options.Jobs = None,
     resume: options.Resume = False,
-    pages: Path = Path("docs/reports/attacks"),
+    pages: Path = Path("results/reports/attacks"),
     out: Path = Path("results/attacks"),
 ) -> None:
     """Attack controllers and policies, and write the pages of what was found."""
@@ -98,20 +95,7 @@ def attacks(
         for file, end in ((ATTACK_FILE, ".json"), ("worst.svg", ".svg"), (WORST_FILE, ".yaml")):
             copy = stem.with_name(stem.name + end)
             copy.unlink(missing_ok=True)
-            if not (directory / file).exists():
-                continue
-            shutil.copyfile(directory / file, copy)
-            if file == WORST_FILE:  # whose traces are shipped ones
-                network = load_scenario(directory / file)
-                copy.write_text(as_yaml(network, lambda it: os.path.relpath(it, pages)))
+            if (directory / file).exists():
+                shutil.copyfile(directory / file, copy)
     documents = [read_json(path, ("policy", "found")) for path in sorted(pages.glob("*.json"))]
-    write_atomically({pages / "README.md": table(documents)})
-
-
-def main() -> None:
-    """Runs the command."""
-    run_program(attacks)
-
-
-if __name__ == "__main__":
-    main()
+    write_atomically({pages.parent / "attack-networks.md": table(documents)})

@@ -1,6 +1,4 @@
-"""All baselines, static and learned policies on both engines, into docs/reports/leaderboard.md.
-
-    python -m quicgym.benchmarks.leaderboard        # or: make leaderboard
+"""All baselines, static and learned policies on both engines: `make reports ARGS=leaderboard`.
 
 The policies are those of configs/leaderboard.yaml, the suites those of SUITES. Each suite and
 engine is an evaluation of its own with a folder in the results, so --resume goes on after an
@@ -25,7 +23,7 @@ from quicgym.agents.policies.by_name import policy_kind
 from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
 from quicgym.benchmarks.leaderboard_page import ENGINES, evaluate_command, page
 from quicgym.benchmarks.run_time import Estimate, in_words
-from quicgym.console import run_program, say
+from quicgym.console import say
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.errors import UserError
@@ -111,7 +109,7 @@ OTHER_SUITE = LeaderboardSuite({"native": 40, "ns3": 2})
 DECISION_INTERVAL_S = 0.1
 DECISION_CPU_S = {"baseline": 1e-5, "static": 1e-5, "random": 1e-4, "learned": 2e-5}
 """About what deciding costs, on top of the packets."""
-COMMAND = "python -m quicgym.benchmarks.leaderboard"
+COMMAND = "python -m quicgym.benchmarks.reports leaderboard"
 ATTACKS_FOLDER = "attacks"
 """Folder beside the page with the results of attacks."""
 
@@ -285,7 +283,7 @@ def leaderboard(
         int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
-        "docs/reports/leaderboard.md"
+        "results/reports/leaderboard.md"
     ),
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the evaluations are written.")
@@ -316,7 +314,7 @@ def leaderboard(
     changed += [f"--seeds {seeds}"] if seeds else []
     changed += [f"--ns3-seeds {ns3_seeds}"] if ns3_seeds else []
     changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
-    command = " ".join([COMMAND, *changed]) if changed else "make leaderboard"
+    command = " ".join([COMMAND, *changed]) if changed else "make reports ARGS=leaderboard"
     try:
         about = {name: of_suite.about for name, of_suite in SUITES.items()}
         attacks = read_attacks(out.parent / ATTACKS_FOLDER)
@@ -352,13 +350,4 @@ def _announce(sections: list[Section], workers: int, resume: bool) -> None:
 
 
 def _command() -> str:
-    return " ".join([COMMAND, *sys.argv[1:]])
-
-
-def main() -> None:
-    """Runs the command."""
-    run_program(leaderboard)
-
-
-if __name__ == "__main__":
-    main()
+    return " ".join([COMMAND, *sys.argv[2:]])

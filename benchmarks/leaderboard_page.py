@@ -1,4 +1,4 @@
-"""docs/reports/leaderboard.md: what the evaluations of the leaderboard's policies say, as Markdown.
+"""The leaderboard's page: what the evaluations of the leaderboard's policies say, as Markdown.
 
 It holds nothing that changes from run to run: the same policies, version and commit give the same
 bytes.
@@ -51,12 +51,9 @@ Power is goodput over mean RTT. The table has its geometric mean over the networ
 `quicgym attack` found a policy worst. [Attacks](attacks.md) describes these networks.
 """
 FILES = """\
-[{stem}.json]({stem}.json) has all numbers of this page.
-
-![IQM reward by policy and suite]({stem}.svg)
-
-A cell is the IQM reward of a policy on a suite. Blue is ahead of the best baseline, red is behind.
-A frame marks the best baseline of the suite.
+`make reports ARGS=leaderboard` writes all numbers into `results/reports`: `{stem}.md` has a table
+for each suite, with the terms of the reward, rates and delays, `{stem}.json` is for programs, and
+`{stem}.svg` is a picture.
 """
 SECTIONS = """\
 Each section is one suite on one engine. Ranks hold within a section only. All policies of a section
@@ -108,6 +105,8 @@ def page(
         ),
         "## Policies",
         _policies(entries, documents, attacks),
+        "## Rewards",
+        _rewards(entries, documents),
     ]
     for document in documents:
         by_policy = {entry.policy: entry for entry in entries}
@@ -191,6 +190,23 @@ def _policies(
             for row, entry in zip(rows, entries, strict=True):
                 row.append(known.get(entry.policy, "–"))
     return _table(headings, rows, align="llll" + "r" * (len(headings) - 4))
+
+
+def _rewards(entries: Sequence[Entry], documents: Sequence[dict[str, Any]]) -> str:
+    """The IQM of each policy on each suite; a dash where it was not evaluated."""
+    headings = ["policy"]
+    columns = []
+    for document in documents:
+        headings.append(f"`{document['suite']}`" + ", ns-3" * (document["engine"] == "ns3"))
+        columns.append({row["policy"]: row["iqm_reward"] for row in document["policies"]})
+    return _table(
+        headings,
+        [
+            [entry.name, *(number(column.get(entry.policy), ".3f") for column in columns)]
+            for entry in entries
+        ],
+        align="l" + "r" * len(columns),
+    )
 
 
 def _robustness(ranked: Sequence[dict[str, Any]], entries: Mapping[str, Entry]) -> Iterator[str]:

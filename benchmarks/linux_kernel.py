@@ -1,4 +1,4 @@
-"""The papers' kernel controllers in a real kernel: `make linux-report`.
+"""The papers' kernel controllers in a real kernel: `make reports ARGS=linux-kernel`.
 
 Cubic+'s tables 2 and 3 and the table of the report on BBR in high-latency networks are measured
 with quicgym-linux: kernel TCP under iperf3, behind `quicgym link`. Beside each number are the
@@ -35,7 +35,7 @@ from quicgym.benchmarks.papers.measurements import value_of as quantity_of
 from quicgym.benchmarks.papers.model import Paper, load_paper
 from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, judge
 from quicgym.benchmarks.reality import BUDGET_MBPS, by_workers
-from quicgym.console import run_program, say
+from quicgym.console import say
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_suite
@@ -76,9 +76,6 @@ class Study:
     algorithms: tuple[str, ...]
     more: Mapping[str, str] = field(default_factory=dict)
 
-
-BY_HAND = "## Gaps and their causes"
-"""Heading of what the page keeps when it is written anew."""
 
 STUDIES = (
     Study("cubic-plus", ("2", "3"), ("cubic", "cubic+")),
@@ -490,7 +487,7 @@ def linux_kernel(
         "results/linux-kernel"
     ),
     report: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
-        "docs/reports/linux-kernel.md"
+        "results/reports/linux-kernel.md"
     ),
     resume: Annotated[bool, typer.Option("--resume", help="Skip the runs that DIR has.")] = False,
     write_only: Annotated[
@@ -519,16 +516,10 @@ def linux_kernel(
         raise UserError(f"{file} has no valid run; measure without --write-only")
     papers = {cell: run for cell, run in kernel.items() if cell.scenario not in LEARNED_ON}
     measured = KernelMeasurements(papers, simulate(papers))
-    lines = [*_document(runs, found, measured), *learned(kernel, runs), _kept(report)]
+    lines = [*_document(runs, found, measured), *learned(kernel, runs)]
     text = "\n".join(lines).rstrip() + "\n"
     write_atomically({report: text})
     say(f"wrote {report}")
-
-
-def _kept(report: Path) -> str:
-    """Returns what is written by hand at the end of the page, from its heading on."""
-    text = report.read_text(encoding="utf-8") if report.exists() else ""
-    return text[text.index(BY_HAND) :] if BY_HAND in text else ""
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
@@ -565,7 +556,7 @@ def _document(runs: int, found: Mapping[str, dict[str, Any]], measured: Measurem
         f"{', '.join(dict.fromkeys(row['commit'] for row in valid))}, Linux "
         f"{platform.release()}, {iperf.stdout.split(' (')[0]}, on {os.cpu_count()} cores.",
         "",
-        "    sudo nice -n -10 make linux-report",
+        "    sudo nice -n -10 make reports ARGS=linux-kernel",
         "",
         "The controllers of `quicgym-linux` carry kernel TCP under iperf3 behind [`quicgym "
         "link`](../how-to/link.md). A cell has the mean and the standard deviation of up to "
@@ -586,12 +577,3 @@ def _document(runs: int, found: Mapping[str, dict[str, Any]], measured: Measurem
     for study in STUDIES:
         lines += page(load_paper(study.paper), study, measured)
     return lines
-
-
-def main() -> None:
-    """Runs the command."""
-    run_program(linux_kernel)
-
-
-if __name__ == "__main__":
-    main()

@@ -45,7 +45,7 @@ EVALUATION_FOLDER = "heldout"
 POLICIES, LEADERBOARD = Path("agents/policies/pretrained"), Path("configs/leaderboard.yaml")
 """Where a checkout has its policies, and their list."""
 HEADER = """\
-# Published policies, for `python -m quicgym.benchmarks.leaderboard --policies THIS_FILE`.
+# Published policies, for `python -m quicgym.benchmarks.reports leaderboard --policies THIS_FILE`.
 """
 
 

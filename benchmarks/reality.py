@@ -1,4 +1,4 @@
-"""`make reality`: the simulator against a real QUIC stack in virtual and in real time.
+"""`make reports ARGS=reality`: the simulator against a real QUIC stack in virtual and in real time.
 
 Every controller and policy runs on every network of the suite `reality` with every seed: in the
 native engine, with the stack in virtual time, and in real time with an audit. So do the stack's own
@@ -24,7 +24,7 @@ from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob
 from quicgym.agents.evaluation.statistics import Estimate, mean_difference
 from quicgym.agents.policies.by_name import policy_kind, stack_of_controller
-from quicgym.console import run_program, say
+from quicgym.console import say
 from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.capacity import BottleneckCapacity
@@ -88,7 +88,7 @@ def reality(
         "results/reality"
     ),
     report: Annotated[Path, typer.Option(metavar="FILE", help="The report.")] = Path(
-        "docs/reports/reality.md"
+        "results/reports/reality.md"
     ),
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
@@ -137,7 +137,7 @@ def reality(
     }
     report.parent.mkdir(parents=True, exist_ok=True)
     names_of_all = [entry.name for entry in chosen]
-    command = shlex.join(["python", "-m", "quicgym.benchmarks.reality", *sys.argv[1:]])
+    command = shlex.join(["python", "-m", "quicgym.benchmarks.reports", *sys.argv[1:]])
     text = make_report(rows, stack, names_of_all, policies, seeds, command)
     write_atomically({report: text})
     say(f"{len(rows)} runs are in {out}, the report is {report}")
@@ -372,12 +372,3 @@ def _audits(rows: Rows) -> list[str]:
         f"{np.max(stolen):.1f}%.{decided} Socket errors: "
         f"{sum(audit['socket_errors'] for audit in audits)}.",
     ]
-
-
-def main() -> None:
-    """Runs the command."""
-    run_program(reality)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,13 +1,13 @@
-"""The checklist's page of every hand-coded controller and published policy: `make checklists`.
+"""The checklist's page of every hand-coded controller and published policy.
 
-Into docs/reports/checklists go one HTML page for each, and README.md, the table of all verdicts.
+`make reports ARGS=checklists` writes one HTML page for each into results/reports/checklists, and
+beside this folder checklists.md, the table of all verdicts.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -51,7 +51,7 @@ def write_pages(
         page = (directory / "checklist.html").read_text(encoding="utf-8")
         write_atomically({folder / f"{policy}.html": page})
         documents.append(json.loads((directory / "checklist.json").read_text(encoding="utf-8")))
-    write_atomically({folder / "README.md": _table(documents)})
+    write_atomically({folder.parent / "checklists.md": _table(documents)})
     return 0
 
 
@@ -65,12 +65,13 @@ def _table(documents: Sequence[dict[str, Any]]) -> str:
         "|---|---|",
         f"| written | {date.today():%-d %B %Y} |",
         f"| version | quicgym {first['version']}, commit {first['commit']} |",
-        f"| command | `make checklists`, seeds 0 to {len(first['seeds']) - 1} |",
+        f"| command | `make reports ARGS=checklists`, seeds 0 to {len(first['seeds']) - 1} |",
         f"| machine | {os.cpu_count()} cores |",
         "",
         "This table has the verdict of every hand-coded controller and published policy on each",
-        "section of RFC 9743. A name in the first column leads to the page with all numbers.",
-        "[The checklist](../../how-to/checklist.md) says how each section is measured.",
+        "section of RFC 9743. `quicgym checklist POLICY --format html` writes a page with all",
+        "numbers of one of them.",
+        "[The checklist](../how-to/checklist.md) says how each section is measured.",
         "A section has the verdict of its worst check:",
         "",
         "- ✓ met,",
@@ -83,30 +84,25 @@ def _table(documents: Sequence[dict[str, Any]]) -> str:
     for document in documents:
         verdicts = {item["section"]: item["verdict"] for item in document["items"]}
         cells = " | ".join(SIGNS[verdicts[item.section]] for item in items)
-        lines.append(f"| [{document['policy']}]({document['policy']}.html) | {cells} |")
+        lines.append(f"| {document['policy']} | {cells} |")
     lines += ["", *(f"- {item.section}: {item.title}" for item in items), ""]
     return "\n".join(lines)
 
 
-def main(
+def checklists(
     seeds: options.Seeds = 5,
     jobs: options.Jobs = None,
     resume: options.Resume = False,
-    pages: Path = Path("docs/reports/checklists"),
+    pages: Path = Path("results/reports/checklists"),
     out: Path = Path("results/checklists"),
 ) -> None:
     """Write the checklist's pages of all hand-coded controllers and published policies."""
-    sys.exit(
-        write_pages(
-            [*BASELINES, *pretrained_names()],
-            pages,
-            out,
-            seeds=seeds,
-            workers=jobs or os.cpu_count() or 1,
-            resume=resume,
-        )
+    status = write_pages(
+        [*BASELINES, *pretrained_names()],
+        pages,
+        out,
+        seeds=seeds,
+        workers=jobs or os.cpu_count() or 1,
+        resume=resume,
     )
-
-
-if __name__ == "__main__":
-    typer.run(main)
+    raise typer.Exit(status)

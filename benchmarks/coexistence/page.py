@@ -1,11 +1,10 @@
-"""docs/reports/coexistence.md: how controllers and policies share a path: `make coexistence`."""
+"""How controllers and policies share a path: `make reports ARGS=coexistence`."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from datetime import date
 from itertools import groupby
@@ -15,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from quicgym.agents.evaluation.evaluate import ALL_BASELINES
-from quicgym.benchmarks.coexistence.figure import caption, in_words
+from quicgym.benchmarks.coexistence.figure import in_words
 from quicgym.benchmarks.coexistence.run import run_coexist, shown_value
 from quicgym.benchmarks.coexistence.summary import CELL_METRICS, FACTORS
 from quicgym.cli import options
@@ -54,12 +53,6 @@ def page(document: Mapping[str, Any]) -> str:
         "",
         f"Runs last {document['duration_s']:g} s. Shares, rates and delays are from "
         f"{document['from_s']:g} s on.",
-        "",
-        "![Shares over time, adoption curves and metrics of all subjects]"
-        "(../figures/coexistence.svg)",
-        "",
-        "[The figure as PDF](../figures/coexistence.pdf). "
-        + caption(rows, document["adoption"], seeds),
         "",
         READING,
     ]
@@ -100,7 +93,7 @@ def page(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main(
+def coexistence(
     policy: Annotated[
         list[str] | None, typer.Option(help="Learned policies.  [default: the recommended ones]")
     ] = None,
@@ -108,7 +101,7 @@ def main(
     jobs: options.Jobs = None,
     resume: options.Resume = False,
     out: Path = Path("results/coexistence"),
-    docs: Path = Path("docs"),
+    pages: Path = Path("results/reports"),
 ) -> None:
     """Write the report of all hand-coded controllers and the recommended policies."""
     subjects = [*(policy or RECOMMENDED), *FIRST, ALL_BASELINES]
@@ -131,13 +124,7 @@ def main(
     )
     if status == 0:
         document = json.loads((out / "coexist.json").read_text(encoding="utf-8"))
-        write_atomically({docs / "reports/coexistence.md": page(document)})
+        write_atomically({pages / "coexistence.md": page(document)})
         for ending in ("svg", "pdf"):
-            shutil.copyfile(
-                out / f"figures/coexist.{ending}", docs / f"figures/coexistence.{ending}"
-            )
-    sys.exit(status)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+            shutil.copyfile(out / f"figures/coexist.{ending}", pages / f"coexistence.{ending}")
+    raise typer.Exit(status)

@@ -1,4 +1,4 @@
-"""docs/reports/leagues.md: who wins the leagues of ccBench, and in which field: `make leagues`."""
+"""Who wins the leagues of ccBench, and in which field: `make reports ARGS=leagues`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quicgym.benchmarks.league.games import Participants
 from quicgym.benchmarks.league.model import Competition, League, load_competition
 from quicgym.benchmarks.league.run import ALL, DOCUMENT, interval, run_league
 from quicgym.cli import options
-from quicgym.console import run_program, say
+from quicgym.console import say
 from quicgym.jobs import Workers, report_failures, run_jobs, workers_of
 from quicgym.output_folders import locked, write_atomically
 
@@ -188,7 +188,7 @@ def _compared(rates: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Iterato
         yield ""
 
 
-def report(
+def leagues(
     also: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Another participant; may be given again."),
@@ -196,7 +196,7 @@ def report(
     jobs: options.Jobs = None,
     resume: options.Resume = False,
     out: options.Out = Path("results/leagues"),
-    docs: Annotated[Path, typer.Option(metavar="DIR", help="Where reports/ is.")] = Path("docs"),
+    pages: Path = Path("results/reports"),
 ) -> None:
     """Write the report of all hand-coded controllers, the recommended policies and others."""
     policies = [ALL_BASELINES, *RECOMMENDED, *(also or ())]
@@ -213,8 +213,4 @@ def report(
         raise typer.Exit(status)
     comparison = compare(out, workers)
     document = json.loads((out / DOCUMENT).read_text(encoding="utf-8"))
-    write_atomically({docs / "reports/leagues.md": page(document, comparison)})
-
-
-if __name__ == "__main__":
-    run_program(report)
+    write_atomically({pages / "leagues.md": page(document, comparison)})

@@ -1,15 +1,13 @@
 """Where tables and messages are printed."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-
-from quicgym.errors import UserError
 
 WIDTH_OF_FILES = 160
 """Characters of a line where standard output is no terminal."""
@@ -92,14 +90,3 @@ def progress_bar(*columns: TextColumn) -> Progress:
         console=console,
         disable=not is_terminal,
     )
-
-
-def run_program(function: Callable[..., None]) -> None:
-    """Runs a module's command; bad input ends with exit status 2 and a message, no traceback."""
-    import typer  # not for those who only print
-
-    try:
-        typer.run(function)
-    except UserError as error:
-        print(f"quicgym: {error}", file=sys.stderr)
-        sys.exit(2)

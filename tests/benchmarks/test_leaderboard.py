@@ -1,4 +1,4 @@
-"""The page that `make leaderboard` writes."""
+"""The page of the leaderboard."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from quicgym.benchmarks.leaderboard import (
     LEADERBOARD,
     LeaderboardError,
     load_entries,
-    main,
     make_sections,
 )
 from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
 from quicgym.benchmarks.leaderboard_page import page
 from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.reports import main
 from quicgym.controllers.choices import parse_parameters
 from quicgym.envs.scenarios.applications import Bursts, ConstantRate
 from quicgym.envs.scenarios.suites import WORLD_SUITES, load_suite
@@ -55,7 +55,7 @@ def test_a_second_run_writes_the_same_bytes(
         (tmp_path / folder).mkdir()
 
     def here(*more: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["leaderboard", *files, *more])
+        monkeypatch.setattr(sys, "argv", ["reports", "leaderboard", *files, *more])
         with pytest.raises(SystemExit) as end:
             main()
         errors = capsys.readouterr().err
@@ -131,7 +131,7 @@ def test_bad_input_ends_with_a_message(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["leaderboard", *arguments])
+    monkeypatch.setattr(sys, "argv", ["reports", "leaderboard", *arguments])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 2
@@ -198,7 +198,7 @@ def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
         Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
         Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
     ]
-    text = page(entries, [document()], "make leaderboard", {}, {})
+    text = page(entries, [document()], "make reports", {}, {})
     assert (
         "best learned (PPO 1) − best hand-coded baseline (CUBIC): +0.1000, "
         "95% interval [0.0400, 0.1600]; probability of improvement 0.75" in text
@@ -232,11 +232,11 @@ def test_the_page_counts_who_was_left_out_and_where_the_best_learned_is_furthest
         row["scenarios"] = [
             {"scenario": f"s{number}", "reward": reward} for number, reward in enumerate(rewards)
         ]
-    text = page(entries, [data], "make leaderboard", {}, {})
+    text = page(entries, [data], "make reports", {}, {})
     assert "1 of the 3 policies did not run here." in text
     worst = "s0 (-0.600), s2 (-0.500), s3 (-0.400), s5 (-0.300), s4 (-0.200)"
     assert f"in 0 of 6; furthest behind in {worst}" in text and "s1 (" not in text
-    assert "did not run here" not in page(entries[:2], [data], "make leaderboard", {}, {})
+    assert "did not run here" not in page(entries[:2], [data], "make reports", {}, {})
 
 
 def test_the_data_has_the_differences_from_the_best_baseline_and_what_attacks_found() -> None:
@@ -246,7 +246,7 @@ def test_the_data_has_the_differences_from_the_best_baseline_and_what_attacks_fo
         Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
         Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
     ]
-    data = leaderboard_data(entries, [document()], "make leaderboard", {"a.json": -0.5})
+    data = leaderboard_data(entries, [document()], "make reports", {"a.json": -0.5})
     assert [entry["worst_found"] for entry in data["policies"]] == [None, None, -0.5, None]
     (section,) = data["sections"]
     assert section["best_baseline"] == "cubic"
@@ -264,7 +264,7 @@ def test_the_picture_has_a_cell_for_each_policy_and_suite_and_frames_the_best_ba
         Entry(name="PPO 2", policy="b.json", kind="learned"),
         Entry(name="Elsewhere", policy="other.json", kind="learned"),
     ]
-    figure = draw_leaderboard(leaderboard_data(entries, [document()], "make leaderboard", {}))
+    figure = draw_leaderboard(leaderboard_data(entries, [document()], "make reports", {}))
     axes = figure.axes[0]
     cells = {text.get_position()[1]: text.get_text() for text in axes.texts}
     assert cells == {0: "0.700", 1: "0.900", 2: "0.800", 3: "0.500"}
@@ -290,15 +290,15 @@ def test_where_cubic_and_bbr_were_run_the_page_counts_collapses_beside_them() ->
             measured = {"loss_rate": 0.0, "goodput_mbps": 2.0, "mean_rtt_ms": 100.0}
             scenario.update({"throughput_share": share, **measured})
     data["differences"].append({**data["differences"][1], "a": "a.json", "b": "bbr"})
-    text = page(entries, [data], "make leaderboard", {}, {})
+    text = page(entries, [data], "make reports", {}, {})
     assert "| PPO 1 | 1 | 50 | -0.200 | 20.00 |" in text
     assert "collapses on" not in text
     data["suite"] = "stress"
-    marked = page(entries, [data], "make leaderboard", {}, {})
+    marked = page(entries, [data], "make reports", {}, {})
     assert "collapses on `stress`, of 2 networks |" in marked
     assert "| PPO 1 | `a.json` | learned |  | 1 |" in marked
     data["policies"].pop()
-    assert "more than 0.1 behind" not in page(entries, [data], "make leaderboard", {}, {})
+    assert "more than 0.1 behind" not in page(entries, [data], "make reports", {}, {})
 
 
 def test_the_page_says_what_each_section_is() -> None:
@@ -309,7 +309,7 @@ def test_the_page_says_what_each_section_is() -> None:
         Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
     ]
     about = {"s": "Two paths.", "t": "Others."}
-    text = page(entries, [document()], "make leaderboard", about, {})
+    text = page(entries, [document()], "make reports", about, {})
     assert "## Suite `s`, native engine\n\nTwo paths.\n" in text and "Others." not in text
     assert "| `s` | native engine | 2 | 2 | 4 |" in text
 

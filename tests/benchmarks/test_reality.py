@@ -1,4 +1,4 @@
-"""The report of `make reality`, and the jobs behind it."""
+"""The report of `make reports ARGS=reality`, and the jobs behind it."""
 
 import json
 

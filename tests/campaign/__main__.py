@@ -1,4 +1,4 @@
-"""`make campaign BUDGET_S=3600`: runs the parts of the campaign, and writes the report."""
+"""`make fuzz BUDGET_S=3600`: runs the parts of the campaign, and writes the report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quicgym import __version__, _core
 from quicgym.console import say
 
 PARTS: list[Part] = [scenarios.PART, parity.PART, fuzzing.PART]
-REPORT = Path("docs/reports/reliability.md")
+REPORT = Path("results/reports/reliability.md")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -68,8 +68,8 @@ class Report:
         lines = [
             "# Reliability",
             "",
-            "This page says what `make campaign` has done so far. The runs are in",
-            f"[{self._file.name}]({self._file.name}), with numbers, versions and machine time.",
+            "This page says what `make fuzz` has done so far. The runs are in",
+            f"`results/reports/{self._file.name}`, with numbers, versions and machine time.",
             "Rates and the time for the rest are of CPU time. A part that divides its time notes",
             "that of each count, and runs that noted it tell the rate. Otherwise the time is the",
             "whole part's. A count that began anew has no rate: its rest is in its own unit.",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Command
 
-from quicgym.benchmarks import leaderboard
+from quicgym.benchmarks import reports
 from quicgym.cli import main
 
 HOLDER = """
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 BASELINE = "- {name: CUBIC, policy: cubic, kind: baseline}\n"
-LEADERBOARD = "--suite papers --policies policies.yaml --engine native --results"
+LEADERBOARD = "leaderboard --suite papers --policies policies.yaml --engine native --results"
 COMMANDS = [
     ("baselines --scenario ebcc-single --seeds 1 --out", main),
     ("papers --paper ebcc --seeds 1 --without-ns3 --out", main),
@@ -47,7 +47,7 @@ COMMANDS = [
     pytest.param("train ppo --out", main, marks=pytest.mark.train),
     pytest.param("sweep ebcc-gamma-beta --out", main, marks=pytest.mark.train),
     pytest.param("search ppo-asha --out", main, marks=pytest.mark.train),
-    (LEADERBOARD, leaderboard.main),
+    (LEADERBOARD, reports.main),
 ]
 
 

@@ -68,8 +68,3 @@ def test_links_into_the_repository_lead_to_files(site: Path) -> None:
     links = re.findall(r'href="((?:\.\./)+[^"#?]+)"', text(page))
     assert any(link.endswith("envs/batch.py") for link in links)
     assert [link for link in links if not (page.parent / link).resolve().exists()] == []
-
-
-def test_checklists_are_beside_the_pages(site: Path) -> None:
-    assert 'href="bbr.html"' in text(site / "reports/checklists/README.html")
-    assert (site / "reports/checklists/bbr.html").exists()

@@ -19,7 +19,6 @@ from quicgym.envs.scenarios.distributions import (
 )
 from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
 from quicgym.envs.scenarios.suites import WORLD_SUITES, load_entry, scenario_of, suite_names
-from quicgym.yaml_files import CONFIGS
 
 
 def path(scenario):

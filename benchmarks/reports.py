@@ -1,0 +1,56 @@
+"""The reports of quicgym, into results/reports: `make reports`, or one with `ARGS=leagues`.
+
+    python -m quicgym.benchmarks.reports                         # those that need no other stack
+    python -m quicgym.benchmarks.reports leaderboard --engine native --seeds 2
+
+Each report is a command of its own with its own options. They take hours, and `--resume` continues
+after an interruption. docs/reports keeps the pages whose numbers a release publishes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import typer
+
+from quicgym.benchmarks.attacks import attacks
+from quicgym.benchmarks.checklist.pages import checklists
+from quicgym.benchmarks.coexistence.page import coexistence
+from quicgym.benchmarks.leaderboard import leaderboard
+from quicgym.benchmarks.league.page import leagues
+from quicgym.benchmarks.linux_kernel import linux_kernel
+from quicgym.benchmarks.reality import reality
+from quicgym.errors import UserError
+
+# The leaderboard shows what attacks have found.
+SIMULATED = (attacks, leaderboard, checklists, coexistence, leagues)
+REAL = (reality, linux_kernel)
+"""They need a real stack or Linux's kernel, so they run only by name."""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+for report in (*SIMULATED, *REAL):
+    app.command(report.__name__.replace("_", "-"))(report)
+
+
+@app.callback(invoke_without_command=True)
+def reports(context: typer.Context) -> None:
+    """Write the reports into results/reports; without a name, all that simulations alone make."""
+    if context.invoked_subcommand is None:
+        for report in SIMULATED:
+            command = [sys.executable, "-m", "quicgym.benchmarks.reports", report.__name__]
+            if status := subprocess.run([*command, "--resume"]).returncode:
+                raise typer.Exit(status)
+
+
+def main() -> None:
+    """Runs a report; bad input ends with exit status 2 and a message, no traceback."""
+    try:
+        app()
+    except UserError as error:
+        print(f"quicgym: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
