@@ -27,7 +27,7 @@ from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.errors import UserError
 from quicgym.jobs import RUNS_FILE
-from quicgym.output_folders import append_to, file_name, naming, output_folder
+from quicgym.output_folders import file_name, naming, output_folder
 from quicgym.real.audit import Audit
 from quicgym.real.network import as_scenario
 from quicgym.real.runs import Moment, check_clock, check_marks, make_plans, run_stack
@@ -104,7 +104,7 @@ def run_real(
         folders = [_folder(known, source) for source in sources]
         with output_folder(directory, (RUNS_FILE, *folders), resume=False):
             path = directory / RUNS_FILE
-            with naming(path), append_to(path) as file:
+            with naming(path), path.open("a", encoding="utf-8") as file:
                 carry_out(file)
             _store(directory, runs, loaded, seeds, command, window)
     if runs:

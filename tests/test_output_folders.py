@@ -66,36 +66,6 @@ def test_a_second_process_is_refused_until_the_first_is_killed(holder, tmp_path:
     assert not (folder / LOCK_FILE).exists()
 
 
-@pytest.mark.parametrize("kind", ["text", "link", "link to an empty file", "pipe"])
-def test_a_lock_that_is_somebody_else_s_is_left_alone(kind: str, tmp_path: Path) -> None:
-    mine, lock = tmp_path / "mine", tmp_path / "out" / LOCK_FILE
-    lock.parent.mkdir()
-    content = "" if "empty" in kind else "of mine"
-    mine.write_text(content)
-    if kind == "pipe":
-        os.mkfifo(lock)
-    else:
-        lock.symlink_to(mine) if "link" in kind else lock.hardlink_to(mine)
-    expected = f"out: cannot be written to ({LOCK_FILE} in it is not quicgym's); give another"
-    with pytest.raises(RunError, match=re.escape(expected)), locked(lock.parent):
-        pass
-    assert mine.read_text() == content
-    assert os.path.lexists(lock)
-
-
-def test_a_file_beside_a_result_is_nobody_s_but_the_user_s(tmp_path: Path) -> None:
-    result, beside = tmp_path / "result", tmp_path / "result.new"
-    beside.write_text("of mine")
-    written = []
-    write_atomically({result: lambda path: written.append(path) or path.write_text("one")})
-    assert beside.read_text() == "of mine"
-    # What a killed command leaves may be anything by now, such as a link.
-    written[0].symlink_to(beside)
-    write_atomically({result: "two"})
-    assert (result.read_text(), beside.read_text()) == ("two", "of mine")
-    assert sorted(tmp_path.iterdir()) == [result, beside]
-
-
 def test_a_lock_is_given_back_by_an_error_too(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), locked(tmp_path):
         raise KeyboardInterrupt

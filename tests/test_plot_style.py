@@ -71,13 +71,3 @@ def test_equal_figures_are_equal_files_in_each_format(
         contents.append(save(figure, tmp_path / name, format).read_bytes())
     assert contents[0] == contents[1]
     assert contents[0].startswith(start)
-
-
-@pytest.mark.parametrize("format", ["png", "svg"])
-def test_a_figure_is_not_written_through_a_link(format: str, tmp_path: Path) -> None:
-    target = tmp_path / "precious"
-    target.write_text("mine")
-    (tmp_path / f"figure.{format}").symlink_to(target)
-    written = save(Figure(), tmp_path / "figure", format)
-    assert target.read_text() == "mine"
-    assert written.stat().st_size > 0 and not written.is_symlink()

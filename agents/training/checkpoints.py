@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, ZipFile
 
 import torch
 
 from quicgym.agents.training.folder import RunFolder
 from quicgym.console import say
 from quicgym.errors import RunError
-from quicgym.input_files import MOST_CHECKPOINT_BYTES, open_input
 from quicgym.output_folders import write_atomically
 
 KEPT = 2
@@ -62,17 +60,11 @@ def load_newest(folder: RunFolder) -> dict[str, Any] | None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Returns what a checkpoint has, no larger than its file; RunError where it is none."""
+    """Returns what a checkpoint has; RunError where it is none."""
     try:
-        with open_input(path, MOST_CHECKPOINT_BYTES) as file:
-            # PyTorch writes neither compressed members nor, since 1.6, anything but archives.
-            with ZipFile(file) as archive:
-                if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
-                    raise ValueError("a part of it is compressed")
-            file.seek(0)
-            state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-            if not isinstance(state, dict) or "step" not in state:
-                raise ValueError("it has no step")
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        if not isinstance(state, dict) or "step" not in state:
+            raise ValueError("it has no step")
     except Exception as error:  # what PyTorch makes of a damaged file is of any kind
         raise RunError(f"{path}: is no checkpoint: {error}") from error
     return state

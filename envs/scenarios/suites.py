@@ -22,7 +22,6 @@ from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError, errors_at
 from quicgym.envs.scenarios.files import load_scenario, scenario_names
 from quicgym.envs.scenarios.mixtures import Mixture, ScenarioFolder, load_mixture
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.input_files import MOST_YAML_BYTES, read_input
 from quicgym.validation import problem, validated
 from quicgym.yaml_files import CONFIGS, closest, is_path, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
@@ -161,7 +160,7 @@ def load_entry(name_or_path: str | Path) -> SuiteEntry:
 def _fields(path: Traversable) -> frozenset[str]:
     """Returns the fields at the top of a file, which say what it is; none if it is no mapping."""
     try:
-        data = parse_yaml(read_input(Path(str(path)), MOST_YAML_BYTES).decode("utf-8"))
+        data = parse_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return frozenset()  # load_scenario says what is wrong
     return frozenset(map(str, data)) if isinstance(data, dict) else frozenset()

@@ -24,8 +24,7 @@ from typing import Any, Protocol, TypeVar
 
 from quicgym.console import progress_bar, say
 from quicgym.errors import ClusterError, RunError
-from quicgym.input_files import MOST_RUNS_BYTES, open_input
-from quicgym.output_folders import append_to, digest, naming
+from quicgym.output_folders import digest, naming
 
 RUNS_FILE = "runs.jsonl"
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -127,14 +126,14 @@ def read_finished(directory: Path) -> dict[str, dict[str, Any]]:
                 record = json.loads(line)
                 if record == _record(record["key"], record["run"]):
                     finished[record["key"]] = record["run"]
-            except (ValueError, RecursionError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError):
                 continue
     return finished
 
 
 def _open_runs(path: Path) -> BufferedIOBase:
     try:
-        return open_input(path, MOST_RUNS_BYTES)
+        return path.open("rb")
     except FileNotFoundError:
         return BytesIO()
     except OSError as error:
@@ -154,7 +153,7 @@ def _end_torn_line(path: Path) -> None:
         file.seek(-1, os.SEEK_END)
         is_torn = file.read() != b"\n"
     if is_torn:
-        with append_to(path) as end:
+        with path.open("a") as end:
             end.write("\n")
 
 
@@ -178,7 +177,7 @@ def run_jobs(
     machine. `resume` skips what runs.jsonl has.
 
     Raises:
-        RunError: runs.jsonl cannot be read, or is a link.
+        RunError: runs.jsonl cannot be read.
     """
     outcome = Outcome()
     kept = read_finished(directory) if resume else {}
@@ -192,7 +191,7 @@ def run_jobs(
     _end_torn_line(directory / RUNS_FILE)
     progress = progress_bar()
     path = directory / RUNS_FILE
-    with naming(path), append_to(path) as file, progress:
+    with naming(path), path.open("a", encoding="utf-8") as file, progress:
         task = progress.add_task(title, total=len(jobs), completed=len(outcome.finished))
 
         def finish(job: AnyJob, result: dict[str, Any] | str) -> None:

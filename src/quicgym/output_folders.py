@@ -11,7 +11,6 @@ import json
 import os
 import re
 import socket
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,13 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from quicgym.console import say
 from quicgym.errors import RunError
-from quicgym.input_files import (
-    MOST_JSON_BYTES,
-    MOST_TABLE_BYTES,
-    open_input,
-    read_input,
-    read_input_json,
-)
+from quicgym.input_files import read_input_json
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,7 +30,6 @@ RUN_FILE = "run.json"
 """What a training has in its folder, and nothing else has."""
 LOCK_FILE = ".quicgym-lock"
 """Is in a folder while a command writes there, and after a kill, when it locks nothing."""
-_HOLDER = "process "
 IDENTITY_FILE = "identity.json"
 
 
@@ -140,7 +132,7 @@ def locked(directory: Path, option: str = "--out") -> Iterator[None]:
 
 def _acquire(path: Path, option: str) -> IO[str]:
     while True:
-        file = _open_lock(path)
+        file = path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -160,29 +152,10 @@ def _acquire(path: Path, option: str) -> IO[str]:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 file.truncate(0)
-                file.write(f"{_HOLDER}{os.getpid()} on {socket.gethostname()}\n")
+                file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
                 file.flush()
                 return file
         file.close()  # its holder ended after it was opened here, and has removed it
-
-
-def _open_lock(path: Path) -> IO[str]:
-    """Opens the lock of a folder; what is not a lock of quicgym stays as it is.
-
-    Raises:
-        OSError: The file cannot be opened, or somebody else has made it. `strerror` says which.
-    """
-    foreign = OSError(errno.EEXIST, f"{path.name} in it is not quicgym's", str(path))
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        descriptor = os.open(path, flags, 0o666)
-    except OSError as error:
-        raise foreign if error.errno == errno.ELOOP else error from None
-    is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-    if not is_regular or os.pread(descriptor, len(_HOLDER), 0) not in (b"", _HOLDER.encode()):
-        os.close(descriptor)
-        raise foreign
-    return os.fdopen(descriptor, "a+", encoding="utf-8", errors="replace")
 
 
 def _unwritable(directory: Path, error: OSError, option: str) -> RunError:
@@ -207,8 +180,6 @@ def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) ->
         for path, content in contents.items():
             with naming(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                news[path].unlink(missing_ok=True)
-                news[path].open("x").close()  # not through a link
                 if isinstance(content, str):
                     news[path].write_text(content, encoding="utf-8")
                 else:
@@ -221,17 +192,6 @@ def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) ->
         for new in news.values():
             new.unlink(missing_ok=True)
         raise
-
-
-def append_to(path: Path) -> IO[str]:
-    """Opens a file that grows while a command runs; RunError where a link is in its place."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8")
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        raise RunError(f"{path}: is a link, and is not written to; move it away") from None
 
 
 DISK_ERRORS: Mapping[int, str] = {
@@ -275,7 +235,7 @@ def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Reads a file that has a JSON object in each line; RunError where one is damaged."""
     try:
-        lines = read_input(path, MOST_JSON_BYTES).decode().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RunError(f"{path}: cannot be read: {reason}") from None
@@ -285,7 +245,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError("no JSON object")
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise RunError(f"{path}:{number}: {error}; the line is damaged, train again") from None
         records.append(record)
     return records
@@ -297,8 +257,7 @@ def read_parquet(path: Path) -> DataFrame:
     import pyarrow
 
     try:
-        with open_input(path, MOST_TABLE_BYTES) as file:
-            return pd.read_parquet(file)
+        return pd.read_parquet(path)
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise RunError(
             f"{path}: cannot be read: {str(error).strip().partition(chr(10))[0]}"

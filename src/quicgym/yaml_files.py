@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from quicgym.input_files import MOST_YAML_BYTES, read_input
 from quicgym.yaml_loader import parse_yaml
 
 CONFIGS = files("quicgym.configs")
@@ -87,7 +86,7 @@ def read_yaml(
 def read_yaml_file(path: Path, error: type[Exception]) -> YamlFile:
     """Reads a file by its path; raises `error` as `read_yaml` does."""
     try:
-        content = read_input(path, MOST_YAML_BYTES).decode("utf-8")
+        content = path.read_text(encoding="utf-8")
     except OSError as problem:
         raise error(f"{path}: {problem.strerror}; give the path of a YAML file") from None
     except UnicodeDecodeError:

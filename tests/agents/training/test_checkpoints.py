@@ -1,9 +1,6 @@
-"""Checkpoints: what is restored is what was saved, and what is read of others' files."""
+"""Checkpoints: what is restored is what was saved, and damaged ones are left out."""
 
 from __future__ import annotations
-
-import os
-import zipfile
 
 import pytest
 from helpers.training import NEEDS_TRAIN, learned, made
@@ -55,55 +52,17 @@ def test_the_newest_two_checkpoints_are_kept(tmp_path):
     assert load_newest(folder) == {"step": 1000}
 
 
-def _fifo(path, state):
-    path.unlink()
-    os.mkfifo(path)
-
-
-def _compressed(path, state):
-    """As PyTorch reads it: a thousandth of the memory that it takes."""
-    with zipfile.ZipFile(path) as archive:
-        members = [(member.filename, archive.read(member)) for member in archive.infolist()]
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-
-
-def _without_archive(path, state):
-    """The format of PyTorch 1.5, whose storages are as large as the file says."""
-    import torch
-
-    torch.save(state, path, _use_new_zipfile_serialization=False)
-
-
-@pytest.mark.parametrize("change", [_fifo, _compressed, _without_archive])
-def test_a_checkpoint_that_may_hang_or_grow_is_not_read(change, tmp_path):
-    import torch
-
+@pytest.mark.parametrize("content", [b"", b"no checkpoint"])
+def test_an_older_checkpoint_takes_the_place_of_a_damaged_one(content, tmp_path):
     from quicgym.agents.training.checkpoints import load_newest, read_checkpoint, save_checkpoint
     from quicgym.agents.training.folder import RunFolder
 
     folder = RunFolder(tmp_path)
     save_checkpoint(folder, 1, {"step": 1})
-    state = {"step": 2, "weights": torch.zeros(1000)}
-    newest = save_checkpoint(folder, 2, state)
-    assert read_checkpoint(newest)["step"] == 2
-    change(newest, state)
+    newest = save_checkpoint(folder, 2, {"step": 2})
+    newest.write_bytes(content)
     with pytest.raises(RunError, match=r"step-000000000002\.pt: is no checkpoint"):
         read_checkpoint(newest)
-    assert load_newest(folder) == {"step": 1}
-
-
-def test_a_checkpoint_above_4_gib_is_read(tmp_path):
-    from quicgym.agents.training.checkpoints import load_newest, save_checkpoint
-    from quicgym.agents.training.folder import RunFolder
-
-    folder = RunFolder(tmp_path)
-    path = save_checkpoint(folder, 1, {"step": 1})
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.start_dir = 2**32  # the directory lies behind a hole, which takes no disk
-        archive.comment = b"is written again"
-    assert path.stat().st_size > 2**32
     assert load_newest(folder) == {"step": 1}
 
 

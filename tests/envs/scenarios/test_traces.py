@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from io import BufferedReader
+from array import array
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import pytest
@@ -18,13 +19,13 @@ from quicgym.envs.scenarios.traces import read_mahimahi, trace_digest
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that were read, in order."""
     found: list[Path] = []
-    open_input = traces.open_input
+    times_of = traces._times_of
 
-    def counted(path: Path, most_bytes: int) -> BufferedReader:
+    def counted(path: Path, file: TextIO) -> array[int]:
         found.append(path)
-        return open_input(path, most_bytes)
+        return times_of(path, file)
 
-    monkeypatch.setattr(traces, "open_input", counted)
+    monkeypatch.setattr(traces, "_times_of", counted)
     return found
 
 
@@ -163,8 +164,6 @@ def test_distributions_know_traces_by_name(tmp_path: Path, monkeypatch: pytest.M
     ("trace", "expected"),
     [
         ("mahimahi/Verizon-LTE-shirt.down", "cannot read the trace: No such file or directory"),
-        ("../secret", "leads out of QUICGYM_TRACES"),
-        ("mahimahi/../../secret", "leads out of QUICGYM_TRACES"),
         ("mahimahi", "cannot read the trace: "),
     ],
 )
@@ -178,16 +177,6 @@ def test_a_name_that_is_no_trace_of_the_users_is_refused(
     message = error_of(scenario_with(folder, trace))
     for text in ("cell.yaml", "bottleneck.trace", trace, expected, "QUICGYM_TRACES"):
         assert text in message
-
-
-def test_a_link_does_not_lead_out_of_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "secret").write_text("1\n")
-    (tmp_path / "traces").mkdir()
-    (tmp_path / "traces" / "way.trace").symlink_to(tmp_path / "secret")
-    monkeypatch.setenv("QUICGYM_TRACES", str(tmp_path / "traces"))
-    assert "leads out of QUICGYM_TRACES" in error_of(scenario_with(tmp_path, "way.trace"))
 
 
 def test_a_folder_of_traces_that_does_not_exist_is_named(
