@@ -29,7 +29,7 @@ from quicgym.envs.simulation.controller_choice import (
     resolve_controllers,
     warn_of_idle_ecn,
 )
-from quicgym.envs.simulation.memory import check_memory, estimate
+from quicgym.envs.simulation.run_size import check_size
 from quicgym.envs.simulation.simulation import check_engine, flow_index, flow_indices
 from quicgym.validation import check_number
 from quicgym.yaml_files import closest
@@ -287,13 +287,7 @@ class EpisodeSource:
                 f"episode_s = {self._episode_s}: {scenario.name} lasts {scenario.duration_s:g} s; "
                 "make episode_s shorter or the scenario's duration_s longer"
             )
-        memory = estimate(
-            scenario,
-            self.engine,
-            record_deliveries=self._record_deliveries,
-            record_events=self.record_events,
-        )
-        check_memory(scenario, memory)
+        check_size(scenario, None)
         models = [flow for _, flow in scenario.single_flows()]
         controllers = resolve_controllers(
             scenario, self._other_controllers if scenario.has_open_flow else None

@@ -27,11 +27,11 @@ from quicgym.envs.simulation.controller_choice import (
     find_controller,
     lacks_marks,
 )
-from quicgym.envs.simulation.memory import fitting_interval_ms
 from quicgym.envs.simulation.metrics import BURST_METRICS, METRICS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.qlog import log_folder
 from quicgym.envs.simulation.run import Run
+from quicgym.envs.simulation.run_size import fitting_interval_ms
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.envs.simulation.sources import run
 from quicgym.envs.simulation.traffic import burst_times_s
@@ -231,12 +231,11 @@ class RunJob:
         from_s, until_s = self.window
         interval_ms = TRACE_INTERVAL_MS if traced else None
         if traced and self.engine in ENGINES:
-            engine = check_engine(self.engine)
-            interval_ms = fitting_interval_ms(self.scenario, engine, TRACE_INTERVAL_MS)
+            interval_ms = fitting_interval_ms(self.scenario, TRACE_INTERVAL_MS)
             if interval_ms > TRACE_INTERVAL_MS:
                 warnings.warn(
                     f"{self}: its traces have a row every {interval_ms:g} ms instead of "
-                    f"{TRACE_INTERVAL_MS:g} ms, so that they fit the memory",
+                    f"{TRACE_INTERVAL_MS:g} ms, so that they are not too large",
                     stacklevel=2,
                 )
         if self.engine not in ENGINES:

@@ -31,7 +31,7 @@ from quicgym.envs.simulation.controller_choice import (
     warn_of_idle_ecn,
 )
 from quicgym.envs.simulation.engine import Ns3Module
-from quicgym.envs.simulation.memory import check_memory, estimate
+from quicgym.envs.simulation.run_size import check_size
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS, Series
 from quicgym.errors import UserError
 from quicgym.yaml_files import closest
@@ -236,15 +236,7 @@ class Simulation:
                 f"trace_interval_ms = {trace_interval_ms}: is not a nanosecond; None switches "
                 "traces off"
             )
-        memory = estimate(
-            scenario,
-            self.engine,
-            is_measured=marks is not None,
-            trace_interval_ms=trace_interval_ms,
-            record_deliveries=record_deliveries,
-            record_events=record_events,
-        )
-        check_memory(scenario, memory)
+        check_size(scenario, trace_interval_ms)
         chosen = resolve_controllers(scenario, controllers)
         warn_of_idle_ecn(scenario, chosen)
         core = to_core(scenario, chosen)

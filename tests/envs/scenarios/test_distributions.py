@@ -9,7 +9,6 @@ import yaml
 
 import quicgym
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_distribution, load_scenario, load_suite
-from quicgym.envs.scenarios import suites
 from quicgym.envs.scenarios.distribution_parts import Range, RateWalk
 from quicgym.envs.scenarios.distributions import (
     HELD_OUT,
@@ -482,16 +481,6 @@ def test_a_drawn_path_that_is_not_valid_names_distribution_field_and_value(tmp_p
     with pytest.raises(ScenarioError, match="mine: drew .* short_flows.0.load_mbps = .*smaller"):
         for _ in range(1000):
             distribution.sample(rng)
-
-
-def test_a_drawn_suite_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(suites, "_MOST_PARTS", 100)
-    file = tmp_path / "suite.yaml"
-    file.write_text("drawn_from: leo\nscenarios: 5\n")
-    assert len(load_suite(file)) == 5
-    file.write_text("drawn_from: leo\nscenarios: 1000\n")
-    with pytest.raises(ScenarioError, match="drawn_from: .* of 1000 scenarios .*draw fewer"):
-        load_suite(file)
 
 
 def test_unknown_names_are_answered_with_the_known_ones():

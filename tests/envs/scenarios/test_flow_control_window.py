@@ -32,7 +32,3 @@ def test_a_stated_window_still_limits() -> None:
     run = quicgym.run(scenario, "cubic", seed=0)
     assert run.totals[0]["blocked_events"] > 0
     assert 1 < run.flows[0].blocked_percent <= 100
-
-
-def test_memory_is_bounded_by_what_can_be_outstanding_and_not_by_the_window() -> None:
-    quicgym.run(with_window(held_out("stress", "stress-152"), 2**33), "bbr", seed=0)
