@@ -1,8 +1,9 @@
 """The messages of ns3-gym's protocol as classes, made from messages.binpb at import.
 
-`make messages` compiles messages.proto to messages.binpb. The classes live in a descriptor pool of
-their own: ns3-gym's package defines the same names in the default one, and both may be imported in
-one process.
+The classes live in a descriptor pool of their own: ns3-gym's package defines the same names in the
+default one, and both may be imported in one process. In envs/ns3gym this command makes the file:
+
+    python -m grpc_tools.protoc -I. --descriptor_set_out=messages.binpb messages.proto
 """
 
 from __future__ import annotations

@@ -197,4 +197,4 @@ def test_the_compiled_messages_are_those_of_the_proto_file(tmp_path: Path) -> No
     subprocess.run([*protoc, f"--descriptor_set_out={fresh}", "messages.proto"], check=True)
     expected = FileDescriptorSet.FromString(fresh.read_bytes())
     committed = FileDescriptorSet.FromString((folder / "messages.binpb").read_bytes())
-    assert committed == expected, "messages.binpb is stale: run make messages"
+    assert committed == expected, "messages.binpb is stale: run the command in messages.py"
