@@ -242,5 +242,4 @@ def _of_quicgym(who: str, environments: VecEnv) -> Sb3VecEnv:
 
 def _what_is_learned(decisions: Decisions) -> Decisions:
     """Returns the decisions without what a policy may be trained with and used without."""
-    preference = decisions.evaluated_preference
-    return replace(decisions, preference=preference, reward_interval_ms=REWARD_INTERVAL_MS)
+    return replace(decisions, reward_interval_ms=REWARD_INTERVAL_MS)

@@ -76,15 +76,8 @@ class EpisodeBatch:
         settings.reward_interval = nanoseconds(decisions.reward_interval_ms / 1e3)
         settings.reward_per_flow = reward_per_flow
         settings.records = records
-        settings.observes_preference = decisions.preference is not None
         if isinstance(reward, str | Reward):
             reward = reward if isinstance(reward, Reward) else Reward(reward)
-            if reward.name == "preference" and decisions.preference is None:
-                raise ValueError(
-                    "reward = 'preference': there is no preference to weigh by; give "
-                    "preference='random', or weights by name such as "
-                    "preference={'throughput': 1, 'delay': 1}"
-                )
             settings.reward = reward.to_core()
         elif self._reward_function is None:
             raise ValueError(
@@ -102,10 +95,7 @@ class EpisodeBatch:
         self.choices = tuple(space.choices)
         self.action_names: tuple[str, ...] = tuple(space.choices or space.coordinates)
         self.observation_names = observation_names(
-            decisions.history_length,
-            space.name,
-            interface.observations,
-            settings.observes_preference,
+            decisions.history_length, space.name, interface.observations
         )
         self.source = source
         self._baseline = baseline

@@ -16,7 +16,6 @@ from pydantic import Field
 from quicgym import _core
 from quicgym.envs.interface import Interface
 from quicgym.envs.observations import observation_space
-from quicgym.envs.preferences import EQUAL, Preference, preference_choice
 from quicgym.envs.registration import find_environment
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.validation import check_number
@@ -57,9 +56,6 @@ class Decisions:
             not named stay at 0. "gain_cycle" stands for the cycle's length, the least gain of the
             phase that it begins with, and its eight gains, and "all" for every coordinate. None:
             gamma, beta, gain_cycle and alpha.
-        preference: Weights by name, such as {"throughput": 1, "delay": 1}. Observations end with
-            them, and the reward `preference` weighs by them. "random": weights are drawn for each
-            episode. None: observations end without weights.
         reward_interval_ms: Reward and `info` are means over intervals of this length, from 1 to
             60000 ms; None: 100, as in an evaluation, so that decisions of any length earn the same
             for the same network. With 60000 they are taken from decision to decision.
@@ -83,7 +79,6 @@ class Decisions:
     observations: str = _ENVIRONMENTS_OWN
     controller: str | None = None
     coordinates: tuple[str, ...] | None = None
-    preference: Preference | Literal["random"] | None = None
     reward_interval_ms: float = _ENVIRONMENTS_OWN
     safe_envelope: bool = _ENVIRONMENTS_OWN
     guard: bool = False
@@ -96,7 +91,6 @@ class Decisions:
         for name, value in (
             ("environment", environment.environment),
             ("coordinates", None if self.coordinates is None else tuple(self.coordinates)),
-            ("preference", preference_choice(self.preference)),
         ):
             object.__setattr__(self, name, value)
         for name, default in (
@@ -131,21 +125,13 @@ class Decisions:
     def observation_space(self) -> Box:
         """The space of one row of observations."""
         return observation_space(
-            self.history_length,
-            self.interface.action_space,
-            self.interface.observations,
-            self.preference is not None,
+            self.history_length, self.interface.action_space, self.interface.observations
         )
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments with which the environment is made."""
         return {name: getattr(self, name) for name in DECISION_ARGUMENTS}
-
-    @property
-    def evaluated_preference(self) -> Preference | None:
-        """The preference that a policy is measured under, unless its user gives another."""
-        return EQUAL if self.preference == "random" else self.preference
 
 
 DECISION_ARGUMENTS = tuple(inspect.signature(Decisions).parameters)[1:]

@@ -201,7 +201,6 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             options: "controller": a name or class that the agent's flow runs in this episode;
                 actions are then checked and ignored. "scenario": one for this episode.
                 "episode_seed": the episode that `quicgym evaluate` plays with this seed.
-                "preference": weights for this episode, where there is a preference.
 
         Returns:
             The observation and info.

@@ -13,7 +13,6 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.envs.decisions import Decisions
-from quicgym.envs.preferences import Preference
 from quicgym.envs.scenarios.conversion import nanoseconds, to_core
 from quicgym.envs.scenarios.engines import (
     EngineName,
@@ -34,7 +33,7 @@ from quicgym.envs.simulation.simulation import check_engine, flow_index, flow_in
 from quicgym.validation import check_number
 from quicgym.yaml_files import closest
 
-RESET_OPTIONS = ("controller", "episode_seed", "parameters", "preference", "scenario")
+RESET_OPTIONS = ("controller", "episode_seed", "parameters", "scenario")
 
 
 @runtime_checkable
@@ -71,7 +70,6 @@ class EpisodeChoice:
     seed: int
     controller: ControllerChoice | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    preference: Preference | None = None
     marks: tuple[int, ...] = ()
 
 
@@ -194,15 +192,13 @@ class EpisodeSource:
         return tuple(names[index] for index in self.agents_of(scenario))
 
     def draw(self, rng: np.random.Generator, options: Mapping[str, Any] | None) -> EpisodeChoice:
-        """Returns the next episode: its scenario is drawn first, then its seed and its preference.
+        """Returns the next episode: its scenario is drawn first, then its seed.
 
         The option "controller" is any controller in place of the agents, whose actions are then
-        ignored, and "parameters" are that controller's, by name. "scenario" and "preference" are in
-        place of the environment's. With "episode_seed" the episode is that of `quicgym evaluate`
-        with this seed: a distribution draws the same scenario, and the simulation has the seed. A
-        preference that is drawn is drawn all the same, so that the next episodes do not depend on
-        this option. ScenarioError where the drawn scenario or an option is not valid, ValueError
-        where the preference is not.
+        ignored, and "parameters" are that controller's, by name. "scenario" is in place of the
+        environment's. With "episode_seed" the episode is that of `quicgym evaluate` with this seed:
+        a distribution draws the same scenario, and the simulation has the seed. ScenarioError where
+        the drawn scenario or an option is not valid.
         """
         options = options or {}
         for name in options:
@@ -230,32 +226,10 @@ class EpisodeSource:
             seed if episode_seed is None else int(episode_seed),
             controller,
             parameters,
-            self._draw_preference(rng, options),
         )
-
-    def _draw_preference(
-        self, rng: np.random.Generator, options: Mapping[str, Any]
-    ) -> Preference | None:
-        preference = self.decisions.preference
-        if preference == "random":
-            preference = Preference.draw(rng)
-        chosen = options.get("preference")
-        if chosen is None:
-            return preference
-        if preference is None:
-            raise ScenarioError(
-                "reset option 'preference': this environment shows none; make it with "
-                "preference='random', or with weights by name"
-            )
-        return Preference.of(chosen)
 
     def prepare(self, choice: EpisodeChoice) -> tuple[_core.Scenario, _core.EpisodePlan]:
         """Returns an episode as the engines take it; ScenarioError where it is not valid."""
-        if (choice.preference is None) != (self.decisions.preference is None):
-            raise ScenarioError(
-                f"the episode's preference is {choice.preference}, the environment's "
-                f"{self.decisions.preference}; give both, or none"
-            )
         if self.record_events:
             check_records_events(choice.scenario.name, self.engine)
         prepared = self._prepare(choice.scenario, choice.controller, choice.parameters)
@@ -267,8 +241,6 @@ class EpisodeSource:
         plan.marks = list(choice.marks)
         if self._episode_s is not None:
             plan.length = nanoseconds(self._episode_s)
-        if choice.preference is not None:
-            plan.preference = choice.preference.weights
         return prepared.core, plan
 
     def _prepare(

@@ -1,8 +1,7 @@
 """What agents see: the features of an observation, their bounds and their order.
 
 There are several layouts. After each comes the action that is in force: its coordinates, or a 1 in
-the place of the controller that was chosen. An environment with a preference has its four weights
-at the end (quicgym.envs.preferences).
+the place of the controller that was chosen.
 
 "spans": the last decision interval, the one before, the two before that, the four before those and
 so on, `history_length` in all, each span summed up; then the state. Ratios are in logarithms
@@ -18,7 +17,6 @@ from gymnasium.spaces import Box
 
 from quicgym import _core
 from quicgym.envs.actions import find_action_space
-from quicgym.envs.preferences import PREFERENCE_TERMS
 from quicgym.envs.registration import environment_name, environments
 
 OBSERVATION_VERSION = 1
@@ -29,7 +27,6 @@ def observation_names(
     history_length: int,
     environment: str,
     observations: str | None = None,
-    preference: bool = False,
 ) -> tuple[str, ...]:
     """Returns the name of every element of an observation.
 
@@ -41,28 +38,25 @@ def observation_names(
         environment: An environment's name, such as "tuning", or its id; or the name of an action
             space.
         observations: Their layout; None: the environment's.
-        preference: True: observations end with the weights of a preference.
     """
     space = find_action_space(environment)
     names = [name for name, _, _ in _elements(history_length, environment, observations)]
     names += [f"action_{name}" for name in space.choices or space.coordinates]
-    return (*names, *(f"preference_{term}" for term in PREFERENCE_TERMS if preference))
+    return tuple(names)
 
 
 def observation_space(
     history_length: int,
     environment: str,
     observations: str | None = None,
-    preference: bool = False,
 ) -> Box:
     """Returns the space: float32, finite and bounded; arguments as `observation_names` has them."""
     space = find_action_space(environment)
     shown = len(space.choices or space.coordinates)
     elements = _elements(history_length, environment, observations)
     lowest = 0.0 if space.choices else -1.0
-    weights = len(PREFERENCE_TERMS) if preference else 0
-    low = [*(minimum for _, minimum, _ in elements), *[lowest] * shown, *[0.0] * weights]
-    high = [*(maximum for _, _, maximum in elements), *[1.0] * (shown + weights)]
+    low = [*(minimum for _, minimum, _ in elements), *[lowest] * shown]
+    high = [*(maximum for _, _, maximum in elements), *[1.0] * shown]
     return Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
 
 

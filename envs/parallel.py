@@ -23,7 +23,6 @@ from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv, refuse_overrides
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.info import INFO_COLUMNS, row_info
-from quicgym.envs.preferences import PREFERENCE_TERMS
 from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -227,8 +226,6 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         actions = batch.actions
         choices = len(batch.choices)
         end = batch.observations.shape[1]
-        if batch.source.decisions.preference is not None:
-            end -= len(PREFERENCE_TERMS)
         if not choices:
             return batch.observations[:, end - actions.shape[1] : end].copy()
         shown = batch.observations[:, end - choices : end]

@@ -10,15 +10,11 @@ environment. Rates count bytes on the wire, headers included.
 | `power`           | throughput share / RTT ratio                                            |
 | `aurora`          | 10 · packets per second - 1000 · RTT in s - 2000 · loss rate            |
 | `orca`            | (packets - 5 · drops) per second / highest packets per second / delay'  |
-| `preference`      | 4 · (p_throughput · throughput share - p_loss · 5 · loss rate           |
-|                   | - p_fairness · 1 · (1 - Jain) - p_delay · 1 · (RTT ratio - 1))          |
 
 Throughput share is what reached the receivers over what the bottleneck could have sent, the loss
 rate what the network dropped over what it dropped or delivered, the RTT ratio the mean of each RTT
 sample over its flow's minimum; delay' is the RTT ratio, but 1 up to 1.25. Aurora's is from Jay et
-al. (ICML 2019), section 4.1, Orca's from Abbasloo et al. (SIGCOMM 2020). p is the episode's
-preference (quicgym.envs.preferences), which sums to 1: with equal parts of throughput, loss and
-fairness the reward is 4/3 of `fair-throughput`, with delay in fairness's place 4/3 of `delay`.
+al. (ICML 2019), section 4.1, Orca's from Abbasloo et al. (SIGCOMM 2020).
 
 With a reward per flow, a flow's throughput share is its throughput over an equal part of the
 bottleneck's capacity, Jain's index stays the common one, and all else is the flow's own.
@@ -55,9 +51,9 @@ class Reward:
 
     Attributes:
         name: One of REWARDS.
-        loss_weight: In fair-throughput, delay and preference.
-        fairness_weight: In fair-throughput and preference.
-        delay_weight: In delay and preference.
+        loss_weight: In fair-throughput and delay.
+        fairness_weight: In fair-throughput.
+        delay_weight: In delay.
     """
 
     name: str = "fair-throughput"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -225,10 +224,7 @@ class AgentsMonitor(VecMonitor):
 def _record(environments: CongestionControlVectorEnv) -> dict[str, Any]:
     """Returns the fields of Decisions as values that any process can unpickle."""
     decisions = environments.batch.source.decisions
-    given = decisions.preference
-    weights = given if given is None or isinstance(given, str) else asdict(given)
-    fields = {"environment": decisions.environment, **decisions.arguments}
-    return fields | {"preference": weights}
+    return {"environment": decisions.environment, **decisions.arguments}
 
 
 def save(model: BaseAlgorithm, path: str | Path) -> None:

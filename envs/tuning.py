@@ -164,13 +164,12 @@ class TuningEnv(CongestionControlEnv):
     | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
 
     The fields of `quicgym.Decisions` are arguments, too: the times between decisions and rewards,
-    `history_length` (128), `preference`, `safe_envelope` (on), `guard` (off), `out_of_range`
+    `history_length` (128), `safe_envelope` (on), `guard` (off), `out_of_range`
     (`"clip"`), `coordinates`, and `controller`, which the agent tunes in place of `bbr`.
 
     `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
     subclass of `quicgym.Controller`, in the agent's place: actions are checked and ignored, and it
-    earns the same reward. `options={"scenario": …}` runs another scenario for one episode,
-    `options={"preference": {"delay": 1}}` has other weights.
+    earns the same reward. `options={"scenario": …}` runs another scenario for one episode.
 
     ```python
     >>> import gymnasium, quicgym

@@ -38,7 +38,6 @@ from quicgym.agents.algorithms.trainer import (
     Share,
 )
 from quicgym.envs.episodes import EpisodeChoice
-from quicgym.envs.preferences import Preference
 
 HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
 _MASKED = -10.0  # a prediction that no choice which is compared comes near
@@ -120,13 +119,8 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
         ScenarioError where the episodes have no decision to learn from.
         """
         batch, settings = self.batch, self.settings
-        random_preference = batch.source.decisions.preference == "random"
         episodes = [
-            replace(
-                path,
-                seed=int(rng.integers(2**63)),
-                preference=Preference.draw(rng) if random_preference else path.preference,
-            )
+            replace(path, seed=int(rng.integers(2**63)))
             for path in paths
             for _ in range(settings.rollouts)
         ]

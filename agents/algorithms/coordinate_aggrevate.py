@@ -5,9 +5,6 @@ in one coordinate. A second network learns to predict the advantages of the sett
 learns to act as the predictions say: at the mean of the settings, weighted by the exponential of
 their predicted advantages.
 
-Where an environment has a preference, each term of the reward has a value of its own. So what was
-played once serves every preference: another one is drawn whenever it is learned from.
-
 Several coordinates are learned side by side, each as if the others stayed where they began. Those
 that are not named never move.
 """
@@ -16,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +25,6 @@ from quicgym.agents.algorithms.trainer import Positive
 from quicgym.agents.policies.networks import Actor
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.episodes import EpisodeChoice
-from quicgym.envs.preferences import PREFERENCE_TERMS, Preference
 from quicgym.yaml_files import closest
 
 
@@ -57,9 +53,7 @@ class CoordinateAggrevateSettings(AggrevateSettings):
 class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
     """Trains a policy of an environment whose actions are settings, such as Tuning or Scale.
 
-    Where an episode has several agents, all hold the same setting. `advantages` has the shape
-    (n, terms, settings), with each term of the reward that a preference weighs; without one the
-    reward is the only term.
+    Where an episode has several agents, all hold the same setting.
 
     Attributes:
         base: The action that the policy began with; float32, shape (coordinates,); NaN before that.
@@ -74,8 +68,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
         super().__init__(*arguments, **keywords)
         self._grids = self._find_grids()
         settings = sum(len(grid) for _, grid in self._grids)
-        terms = 1 if self._preference is None else len(PREFERENCE_TERMS)
-        self.advantages = torch.zeros(0, terms, settings)
+        self.advantages = torch.zeros(0, settings)
         self.base = torch.full((self.actor.action.out_features,), torch.nan)
         self.predictor = _Predictor(self.actor, settings).to(self.device)
         rate = self.settings.learning_rate.first
@@ -123,12 +116,9 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
             return actions
 
         own = self.play_policy(paths, rng, act=self._act, explore=explore)
-        settings = self.advantages.shape[2]
-        advantages = [
-            self.advantages_of(term.values_of_groups(own.paths, settings, own.times_s))
-            for term in constant.by_term()
-        ]
-        self.add(own.observations, np.stack(advantages, axis=1))
+        settings = self.advantages.shape[1]
+        values = constant.values_of_groups(own.paths, settings, own.times_s)
+        self.add(own.observations, self.advantages_of(values))
         return own.mean_rewards
 
     def _act(self, observations: torch.Tensor) -> np.ndarray:
@@ -159,25 +149,6 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
         parts = np.split(values, ends, axis=1)
         return np.concatenate([part - part.mean(axis=1, keepdims=True) for part in parts], axis=1)
 
-    @property
-    def _preference(self) -> Preference | Literal["random"] | None:
-        return self.batch.source.decisions.preference
-
-    def _weighed(
-        self, observed: torch.Tensor, advantages: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns observations and advantages, shape (rows, settings), under other preferences."""
-        observed, advantages = observed.to(self.device), advantages.to(self.device)
-        if self._preference is None:
-            return observed, advantages[:, 0]
-        if self._preference == "random":
-            uniform = torch.distributions.Dirichlet(torch.ones(len(PREFERENCE_TERMS)))
-            weights = uniform.sample((len(observed),)).to(self.device)
-        else:
-            weights = observed[:, -len(PREFERENCE_TERMS) :]
-        observed = torch.cat([observed[:, : -len(PREFERENCE_TERMS)], weights], dim=1)
-        return observed, torch.einsum("rt,rts->rs", weights, advantages)
-
     def best_settings(self, advantages: torch.Tensor) -> torch.Tensor:
         """Returns where to set the learned coordinates, shape (rows, coordinates)."""
         parts = advantages.split([len(numbers) for _, numbers in self._grids], dim=1)
@@ -196,7 +167,8 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
         losses, distances = [], []
         for _ in range(self.settings.n_updates):
             drawn = torch.randint(len(self.observations), (self.settings.batch_size,))
-            observed, advantages = self._weighed(self.observations[drawn], self.advantages[drawn])
+            observed = self.observations[drawn].to(self.device)
+            advantages = self.advantages[drawn].to(self.device)
             predicted = self.predictor(observed)
             loss = torch.nn.functional.huber_loss(predicted, advantages, delta=HUBER_DELTA)
             self.predictor_optimizer.zero_grad()

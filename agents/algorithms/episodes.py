@@ -14,7 +14,6 @@ import numpy as np
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.info import INFO_COLUMNS
-from quicgym.envs.preferences import PREFERENCE_TERMS, preference_terms
 from quicgym.envs.scenarios.fields import ScenarioError
 
 _TIME = INFO_COLUMNS.index("time_s")
@@ -31,21 +30,11 @@ class Trajectories:
         times_s: Simulated time in s; it stands still after the episode's end.
         returns: Integral of the reward over time since the beginning, in reward · s.
         decisions: How many decisions all agents made.
-        of_terms: Integrals of each term of the reward `preference`, before it is weighted; a third
-            axis for the terms. None where there is no preference.
     """
 
     times_s: np.ndarray
     returns: np.ndarray
     decisions: int
-    of_terms: np.ndarray | None = None
-
-    def by_term(self) -> list[Trajectories]:
-        """Returns the same episodes with each term as their reward; without terms, themselves."""
-        if self.of_terms is None:
-            return [self]
-        columns = np.moveaxis(self.of_terms, 2, 0)
-        return [Trajectories(self.times_s, returns, self.decisions) for returns in columns]
 
     def mean_rewards(self) -> np.ndarray:
         """Returns the mean reward of each episode, over its time."""
@@ -107,8 +96,7 @@ class Episodes:
         of each row; it returns an action for each row.
         """
         batch, agents, decisions = self.batch, self.batch.agent_count, 0
-        all_times_s, all_returns, all_terms = [], [], []
-        weighs = batch.source.decisions.preference is not None
+        all_times_s, all_returns = [], []
         actions = np.zeros((len(batch.rewards), *(batch.action_space.shape or ())))
         for first in range(0, len(episodes), len(batch.selected)):
             part = episodes[first : first + len(batch.selected)]
@@ -117,7 +105,6 @@ class Episodes:
             batch.selected[:] = np.arange(len(batch.selected)) < count
             has_agent = batch.has_agent[: count * agents].reshape(count, agents)
             times_s, returns = [self._times_s(count)], [np.zeros(count)]
-            of_terms = [np.zeros((count, len(PREFERENCE_TERMS)))]
             while batch.selected.any():
                 rows = np.flatnonzero(np.repeat(batch.selected, agents) & batch.has_agent)
                 actions[rows] = decide(len(returns) - 1, rows, first + rows // agents)
@@ -127,20 +114,11 @@ class Episodes:
                 seconds = times_s[-1] - times_s[-2]
                 rewards = batch.rewards[: count * agents].reshape(count, agents)
                 returns.append(returns[-1] + rewards.mean(axis=1, where=has_agent) * seconds)
-                if weighs:
-                    terms = preference_terms(batch.info[: count * agents : agents])
-                    of_terms.append(of_terms[-1] + terms * seconds[:, None])
                 decisions += len(rows)
                 batch.selected[:] &= ~(batch.terminations | batch.truncations)
             all_times_s.append(np.stack(times_s))
             all_returns.append(np.stack(returns))
-            all_terms.append(np.stack(of_terms))
-        return Trajectories(
-            _side_by_side(all_times_s),
-            _side_by_side(all_returns),
-            decisions,
-            _side_by_side(all_terms) if weighs else None,
-        )
+        return Trajectories(_side_by_side(all_times_s), _side_by_side(all_returns), decisions)
 
     def _times_s(self, count: int) -> np.ndarray:
         """The time in the first simulations, in s: that of the first row of each."""
@@ -160,8 +138,5 @@ def check_decisions(decisions: int, episodes: Sequence[EpisodeChoice]) -> None:
 def _side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Joins columns; those that are shorter keep their last value."""
     rows = max(map(len, parts))
-    padded = [
-        np.pad(part, [(0, rows - len(part)), *[(0, 0)] * (part.ndim - 1)], mode="edge")
-        for part in parts
-    ]
+    padded = [np.pad(part, [(0, rows - len(part)), (0, 0)], mode="edge") for part in parts]
     return np.concatenate(padded, axis=1)

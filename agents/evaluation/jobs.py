@@ -453,13 +453,6 @@ def make_jobs(
             )
     steering = {choice: PolicyChoice.of(choice, trust_zip=trust_zip) for choice in policies}
     for choice, policy in steering.items():
-        needs_preference = (reward or Reward()).name == "preference"
-        if needs_preference and policy.load().decisions.preference is None:
-            raise ScenarioError(
-                f"reward preference: {choice} has no preference to weigh by; give another reward, "
-                "or policies of environments with one alone"
-            )
-    for choice, policy in steering.items():
         _warn_of_missing_marks(choice, policy, scenarios)
     files = _series_files(steering, names, series_in) if series_in else {}
 

@@ -177,7 +177,6 @@ def _policies(
     found = {name: find_policy(name, trust_zip=trust_zip) for name in names}
     own = [name for name, policy in found.items() if not _is_general(policy)]
     decisions = found[own[0]].decisions if own else Decisions(environment or "tuning")
-    decisions = replace(decisions, preference=decisions.evaluated_preference)
     decisions = replace(decisions, reward_interval_ms=REWARD_INTERVAL_MS)
     if environment is not None and Decisions(environment).environment != decisions.environment:
         raise UserError(
@@ -187,8 +186,7 @@ def _policies(
     policies: dict[str, Policy] = {}
     for name, policy in found.items():
         if name in own:
-            theirs = replace(policy.decisions, preference=policy.decisions.evaluated_preference)
-            if replace(theirs, reward_interval_ms=REWARD_INTERVAL_MS) != decisions:
+            if replace(policy.decisions, reward_interval_ms=REWARD_INTERVAL_MS) != decisions:
                 raise UserError(
                     f"{name}: decides as {policy.decisions}, and {own[0]} as "
                     f"{found[own[0]].decisions}; a dataset has one environment, so record them "

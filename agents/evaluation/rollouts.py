@@ -120,10 +120,7 @@ def _play(
     """Runs episodes that have the same number of agents; one, where packets are logged."""
     refuse_overrides(find_environment(policy.decisions.environment), "an evaluation")
     options = policy.options or {}
-    preference = policy.decisions.evaluated_preference
-    decisions = replace(
-        policy.decisions, preference=preference, reward_interval_ms=REWARD_INTERVAL_MS
-    )
+    decisions = replace(policy.decisions, reward_interval_ms=REWARD_INTERVAL_MS)
     agents = sum(flow.controller is None for _, flow in cells[0][0].single_flows())
     logs_events = packet_logs is not None and engine == "native"
     captures = packet_logs if engine == "ns3" else None
@@ -140,7 +137,7 @@ def _play(
     )
     controller, parameters = options.get("controller"), options.get("parameters") or {}
     choices = [
-        EpisodeChoice(scenario, seed, controller, parameters, preference, window.marks(marks_s))
+        EpisodeChoice(scenario, seed, controller, parameters, window.marks(marks_s))
         for scenario, seed in cells
     ]
     rewards: list[list[float]] = [[] for _ in cells]

@@ -59,8 +59,6 @@ def score(
             f"rewards over {REWARD_INTERVAL_MS:g} ms; make the environment without this argument"
         )
     chosen = {**(getattr(policy, "options", None) or {}), **(options or {})}
-    if decisions.evaluated_preference is not None:
-        chosen.setdefault("preference", decisions.evaluated_preference)
     return np.array([_play(environment, policy, seed, chosen) for seed in seeds])
 
 

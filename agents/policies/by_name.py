@@ -16,7 +16,6 @@ from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.controllers import ControllerFileError
 from quicgym.envs.actions import action_space
 from quicgym.envs.scenarios.fields import ScenarioError
-from quicgym.errors import PolicyError
 from quicgym.python_files import is_python_object
 from quicgym.yaml_files import closest
 
@@ -106,16 +105,15 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
             as "ebcc:gamma=60,beta=0.7"; or "random". A controller may be named by its place, see
             quicgym.controllers.choices. A learned policy is what `load_policy` takes: the name of a
             published one, or the path of a JSON description. The description may also be an agent's
-            of other authors, with parameters. Weights follow where the policy takes
-            a preference ("NAME:delay=1,throughput=1"). An object of a Python file is
+            of other authors, with parameters. An object of a Python file is
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
             A network in ONNX is "path/to/file.onnx": see quicgym.agents.policies.onnx.
             Any of these may follow an alias, as in "mine=runs/ppo".
         trust_zip: Whether to accept a model that Stable-Baselines3 saved (.zip); see `load_policy`.
 
     Raises:
-        ScenarioError: The controller, parameter, policy or weight does not exist.
-        PolicyError: The file is not what it should be, or its policy takes no preference.
+        ScenarioError: The controller, parameter or policy does not exist.
+        PolicyError: The file is not what it should be.
         MissingExtraError: The policy is a model of Stable-Baselines3 or an ONNX file, and the extra
             `train` or `onnx` is not installed.
     """
@@ -151,9 +149,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         except ValueError as error:
             raise ScenarioError(f"{choice}: {error}") from None
         return controller_policy(controller, action_space("tuning"), **values)
-    name, weights = _split(choice)
-    is_path = name.endswith((".json", ".zip")) or "/" in name or Path(name).is_dir()
-    if not name or not is_path and name not in pretrained_names():
+    is_path = choice.endswith((".json", ".zip")) or "/" in choice or Path(choice).is_dir()
+    if not choice or not is_path and choice not in pretrained_names():
         known = [*controllers.names(), "random", *pretrained_names()]
         raise ScenarioError(
             f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "
@@ -162,19 +159,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         )
     from quicgym.agents.policies.learned import load_policy  # which imports this module
 
-    policy: Policy = load_policy(name, trust_zip=trust_zip)
-    if not weights:
-        return policy
-    change = getattr(policy, "with_preference", None)
-    if change is None:
-        raise PolicyError(f"{name}: a model of Stable-Baselines3 takes no preference")
-    try:
-        changed: Policy = change(**weights)
-    except PolicyError:
-        raise
-    except ValueError as error:
-        raise ScenarioError(f"{choice}: {error}") from None
-    return changed
+    policy: Policy = load_policy(choice, trust_zip=trust_zip)
+    return policy
 
 
 def policy_description(choice: str) -> Path | None:
@@ -196,18 +182,5 @@ def policy_file(choice: str) -> Path | None:
     _, choice = split_alias(choice)
     if controllers.is_place(choice):
         return controllers.file_of(choice)
-    name = _split(choice)[0]
-    own = policy_kind(choice) != "learned" or name in pretrained_names()
-    return None if own else Path(name)
-
-
-def _split(choice: str) -> tuple[str, dict[str, float]]:
-    """Returns the name of a learned policy, or a path, and the weights after it."""
-    name, colon, weights = choice.rpartition(":")
-    if not colon or "=" not in weights or "/" in weights or Path(choice).exists():
-        return choice, {}
-    values = parse_parameters(weights)
-    for key, value in values.items():
-        if not isinstance(value, float):
-            raise ScenarioError(f"{choice}: '{key}={value}' is no weight; give a number")
-    return name, values
+    own = policy_kind(choice) != "learned" or choice in pretrained_names()
+    return None if own else Path(choice)

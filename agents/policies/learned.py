@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -32,7 +32,6 @@ from quicgym.envs.action_effect import action_effect, differs
 from quicgym.envs.actions import ACTION_VERSION, action_space
 from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions
 from quicgym.envs.observations import OBSERVATION_VERSION
-from quicgym.envs.preferences import Preference
 from quicgym.envs.registration import environments, find_environment
 from quicgym.errors import MissingExtraError, PolicyError
 from quicgym.input_files import MOST_DESCRIPTION_BYTES, MOST_WEIGHTS_BYTES, read_input
@@ -52,7 +51,7 @@ class PolicyDescription:
     Attributes:
         name: The policy's name in tables.
         decisions: The environment in which the policy was trained, how often the policy decides,
-            and on what. The preference is the one that holds unless the user gives another.
+            and on what.
         architecture: The network's layers.
         sha256: The checksum of the file with the weights, in hexadecimal digits.
         training: The training's command, configuration, seed, steps, version and commit.
@@ -118,14 +117,14 @@ class PolicyDescription:
         order = [
             "format", "name", "description", "environment", "observation_version",
             "action_version", "action_effect", "decision_interval_ms", "decision_interval_rtts",
-            "history_length", "observations", "controller", "coordinates", "preference", "guard",
+            "history_length", "observations", "controller", "coordinates", "guard",
             "architecture", "sha256", "training", "evaluation",
         ]  # fmt: skip
         values = asdict(self)
         values |= values["decisions"]
         values["environment"] = find_environment(self.decisions.environment).id
         fields = {name: values[name] for name in order}
-        for name in ("evaluation", "controller", "coordinates", "preference", "action_effect"):
+        for name in ("evaluation", "controller", "coordinates", "action_effect"):
             if fields[name] is None:
                 del fields[name]
         if not fields["guard"]:
@@ -168,26 +167,6 @@ class LearnedPolicy:
         check_observations(self, rows, self._numbers)
         actions = np.asarray(self._in_cpp(rows))
         return actions if observations.ndim == 2 else actions[0]
-
-    def with_preference(self, **weights: float) -> LearnedPolicy:
-        """Returns this policy with another preference: weights by name, those that are missing 0.
-
-        Raises:
-            PolicyError: The policy's observations have no weights.
-            ValueError: A weight is not valid.
-        """
-        if self.decisions.preference is None:
-            raise PolicyError(
-                f"{self.name}: takes no preference; leave out {', '.join(weights)}, or train one "
-                "with environment.preference"
-            )
-        preference = Preference.of(weights)
-        shown = ",".join(f"{term}={weight:g}" for term, weight in weights.items())
-        return replace(
-            self,
-            name=f"{self.name}:{shown}",
-            decisions=replace(self.decisions, preference=preference),
-        )
 
     @property
     def actor(self) -> Actor:

@@ -70,16 +70,11 @@ class EnvironmentConfig(StrictModel):
     observations: str | None = declared("observations")
     controller: str | None = declared("controller")
     coordinates: tuple[str, ...] | None = declared("coordinates")
-    preference: Literal["random"] | dict[str, float] | None = declared("preference")
 
     @model_validator(mode="after")
-    def _with_a_preference(self) -> EnvironmentConfig:
+    def _with_a_reward(self) -> EnvironmentConfig:
         if not is_python_object(self.reward):
             Reward(self.reward)  # says what is wrong with it
-        if self.reward == "preference" and self.preference is None:
-            raise ValueError(
-                "reward = 'preference' needs environment.preference: random, or weights by name"
-            )
         return self
 
     @model_validator(mode="after")
@@ -327,12 +322,8 @@ def _beginning_with(fields: Mapping[str, Any], chosen: str) -> dict[str, Any]:
     decided = {
         name: value
         for name, value in decisions.arguments.items()
-        if name in EnvironmentConfig.model_fields and name != "preference"
+        if name in EnvironmentConfig.model_fields
     }
-    if decisions.preference is None:
-        environment.pop("preference", None)
-    else:
-        environment.setdefault("preference", "random")
     layers = {
         "extractor_sizes": architecture.extractor_sizes,
         "hidden_sizes": architecture.hidden_sizes,

@@ -170,13 +170,6 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
         "controller",
     )  # fmt: skip
     network = ("extractor_sizes", "hidden_sizes", "activation")
-    takes, given = (it.preference is not None for it in (decisions, config.environment))
-    if takes != given:
-        does, here = (("takes", "no"), ("takes no", "a"))[given]
-        raise ConfigError(
-            f"start.policy = {chosen!r} {does} preference, and environment.preference gives {here} "
-            "one; make them the same, or begin with another policy"
-        )
     its_own = {
         "environment.id": find_environment(decisions.environment).id,
         **{f"environment.{name}": getattr(decisions, name) for name in environment},
@@ -195,9 +188,7 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
 
 def decisions_of(config: TrainingConfig) -> Decisions:
     """Returns what the trained policy decides, how often, and on what."""
-    decisions = config.environment.decisions
-    preference = decisions.evaluated_preference
-    return replace(decisions, preference=preference, reward_interval_ms=REWARD_INTERVAL_MS)
+    return replace(config.environment.decisions, reward_interval_ms=REWARD_INTERVAL_MS)
 
 
 def architecture_of(config: TrainingConfig) -> Architecture:

@@ -133,8 +133,6 @@ class SweepConfig(StrictModel):
             raise ValueError("give either scenarios or suite")
         if self.suite is not None:
             refuse_held_out("suite", self.suite, ValueError)
-        if self.reward == "preference":
-            raise ValueError("reward = 'preference': a controller has none; give another reward")
         if self.search != "grid" and self.samples is None:
             raise ValueError(f"samples: is missing; say how many trials search: {self.search} has")
         for name, swept in self.parameters.items():

@@ -40,7 +40,6 @@ API_MODULES = (
     "quicgym.envs.actions",
     "quicgym.envs.observations",
     "quicgym.envs.rewards",
-    "quicgym.envs.preferences",
     "quicgym.envs.vector",
     "quicgym.envs.states",
     "quicgym.real",

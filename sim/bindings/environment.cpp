@@ -94,27 +94,6 @@ void bind_tables(nb::module_& module) {
         rewards[nb::cast(reward.name)] = nb::cast(reward.kind);
     }
     module.attr("REWARDS") = rewards;
-    nb::list terms;
-    for (const std::string_view term : kPreferenceTerms) terms.append(nb::cast(term));
-    module.attr("PREFERENCE_TERMS") = terms;
-    module.def(
-        "preference_terms",
-        [](const RewardSettings& settings,
-           nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu> outcomes) {
-            std::vector<double> worth;
-            for (std::size_t row = 0; row < outcomes.shape(0); ++row) {
-                const Outcome outcome{.throughput_share = outcomes(row, 0),
-                                      .loss_rate = outcomes(row, 1),
-                                      .jain = outcomes(row, 2),
-                                      .rtt_ratio = outcomes(row, 3)};
-                const auto of_row = preference_terms(settings, {1.0, 1.0, 1.0, 1.0}, outcome);
-                worth.insert(worth.end(), of_row.begin(), of_row.end());
-            }
-            return to_array(worth, {outcomes.shape(0), kPreferenceTerms.size()});
-        },
-        nb::arg("settings"), nb::arg("outcomes"),
-        "From rows of throughput_share, loss_rate, jain and rtt_ratio: what each term of a preference is worth "
-        "alone.");
     module.def(
         "value_at",
         [](const std::string& controller, const std::string& parameter, double coordinate) {
@@ -185,8 +164,7 @@ void bind_settings(nb::module_& module) {
         .value("delay", RewardKind::delay)
         .value("power", RewardKind::power)
         .value("aurora", RewardKind::aurora)
-        .value("orca", RewardKind::orca)
-        .value("preference", RewardKind::preference);
+        .value("orca", RewardKind::orca);
     nb::class_<RewardSettings>(module, "RewardSettings")
         .def(nb::init<>())
         .def_rw("kind", &RewardSettings::kind)
@@ -212,7 +190,6 @@ void bind_settings(nb::module_& module) {
             [](Settings& settings, double rtts) { settings.decision_interval.rtts = rtts; })
         .def_rw("reward_interval", &Settings::reward_interval)
         .def_rw("reward", &Settings::reward)
-        .def_rw("observes_preference", &Settings::observes_preference)
         .def_rw("reward_per_flow", &Settings::reward_per_flow)
         .def_rw("records", &Settings::records);
     nb::class_<Plan>(module, "EpisodePlan")
@@ -222,7 +199,6 @@ void bind_settings(nb::module_& module) {
         .def_rw("ignores_actions", &Plan::ignores_actions)
         .def_rw("end", &Plan::end)
         .def_rw("length", &Plan::length)
-        .def_rw("preference", &Plan::preference)
         .def_rw("marks", &Plan::marks);
 }
 

@@ -44,9 +44,6 @@ public:
                const std::vector<Time>& marks, Time begin)
         : run_(run), reward_(reward), interval_(interval), meter_([&] {
               if (interval <= 0) throw std::invalid_argument("the interval must be above 0 ns");
-              if (reward.kind == RewardKind::preference) {
-                  throw std::invalid_argument("the reward 'preference' is an agent's; take another one");
-              }
               if (scenario.flows.size() != run.flow_count()) {
                   throw std::invalid_argument("the run and the scenario differ in their flows");
               }
@@ -60,7 +57,7 @@ public:
             meter_.run_until(run_, interval_ < until - run_.now() ? run_.now() + interval_ : until);
             const Reading reading(meter_, run_);
             std::array<double, kColumns> row{};
-            *write_run_columns(reading, row.data()) = reward(reward_, {}, reading.total);
+            *write_run_columns(reading, row.data()) = reward(reward_, reading.total);
             rows_.insert(rows_.end(), row.begin(), row.end());
         }
     }

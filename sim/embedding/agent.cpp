@@ -27,8 +27,7 @@ Time Agent::decide(SteeredFlows& flow, const FlowState& state, Time now) {
     }
     last_decision_ = now;
 
-    environment::write_observation(
-        *observer_, *actuator_, policy_->preference ? &*policy_->preference : nullptr, observation_.data());
+    environment::write_observation(*observer_, *actuator_, observation_.data());
     policy_->network->compute(observation_.data(), scratch_);
     const std::vector<float>& values = scratch_.values;
     if (policy_->network->chooses()) {

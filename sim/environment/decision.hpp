@@ -8,7 +8,6 @@
 #include "sim/base/time.hpp"
 #include "sim/environment/action_space.hpp"
 #include "sim/environment/observation.hpp"
-#include "sim/environment/reward.hpp"
 
 namespace quicgym::environment {
 
@@ -26,21 +25,16 @@ struct DecisionInterval {
     bool operator==(const DecisionInterval&) const = default;
 };
 
-// An observation: what the layout has, the action in force, and the preference where there is one.
+// An observation: what the layout has, and the action in force.
 inline std::size_t observation_size(const ObservationLayout& layout, std::size_t history_length,
-                                    const ActionSpace& space, bool has_preference) {
-    return layout.elements(history_length).size() + space.shown_size() +
-           (has_preference ? kPreferenceTerms.size() : 0);
+                                    const ActionSpace& space) {
+    return layout.elements(history_length).size() + space.shown_size();
 }
 
-// `preference` is null where there is none. Returns the end of what it wrote.
-inline float* write_observation(const Observer& observer, const Actuator& actuator,
-                                const Preference* preference, float* out) {
+// Returns the end of what it wrote.
+inline float* write_observation(const Observer& observer, const Actuator& actuator, float* out) {
     out = observer.write(out);
-    out = std::copy(actuator.shown().begin(), actuator.shown().end(), out);
-    if (preference == nullptr) return out;
-    for (const double weight : *preference) *out++ = static_cast<float>(weight);
-    return out;
+    return std::copy(actuator.shown().begin(), actuator.shown().end(), out);
 }
 
 }  // namespace quicgym::environment

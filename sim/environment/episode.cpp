@@ -24,7 +24,6 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
     : simulation_(std::move(simulation)),
       settings_(settings),
       ignores_actions_(plan.ignores_actions),
-      preference_(plan.preference),
       end_(end_of(begin_of(*simulation_, plan), plan)),
       meter_(*simulation_, scenario,
              {.begin = begin_of(*simulation_, plan),
@@ -44,7 +43,7 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
 
 std::size_t Episode::observation_size(const Settings& settings) {
     return environment::observation_size(*settings.observation, settings.history_length,
-                                         *settings.action_space, settings.observes_preference);
+                                         *settings.action_space);
 }
 
 // In RTTs: of the agent with the shortest smoothed one, so that none waits longer than it asked for.
@@ -84,16 +83,13 @@ Status Episode::step(const float* actions) {
 }
 
 void Episode::write_observations(float* out) const {
-    const Preference* const preference = settings_.observes_preference ? &preference_ : nullptr;
-    for (const Agent& agent : agents_) {
-        out = write_observation(*agent.observer, *agent.actuator, preference, out);
-    }
+    for (const Agent& agent : agents_) out = write_observation(*agent.observer, *agent.actuator, out);
 }
 
 void Episode::write_rewards(double* out) const {
     for (const Agent& agent : agents_) {
         const MeanOutcome& mean = settings_.reward_per_flow ? meter_.mean(agent.flow) : meter_.mean();
-        *out++ = reward(settings_.reward, preference_, mean.value());
+        *out++ = reward(settings_.reward, mean.value());
     }
 }
 

@@ -24,9 +24,8 @@ struct Settings {
     DecisionInterval decision_interval{};
     Time reward_interval = kNever;  // what a step reports is the mean over intervals this long
     RewardSettings reward{};
-    bool observes_preference = false;  // observations end with the episode's preference
-    bool reward_per_flow = false;      // each agent earns what its own flow achieves
-    bool records = false;              // as in Meter::Settings
+    bool reward_per_flow = false;  // each agent earns what its own flow achieves
+    bool records = false;          // as in Meter::Settings
 
     bool operator==(const Settings&) const = default;
 };
@@ -38,8 +37,7 @@ struct Plan {
     bool ignores_actions = false;     // the flows' controllers are left alone
     Time end = 0;                     // of the scenario
     Time length = kNever;             // from the episode's beginning
-    Preference preference{};
-    std::vector<Time> marks{};  // as in Meter::Settings
+    std::vector<Time> marks{};        // as in Meter::Settings
 };
 
 struct Status {
@@ -83,7 +81,6 @@ private:
     SharedValuePointer<Simulation> simulation_;  // shared with Python
     Settings settings_;
     bool ignores_actions_;
-    Preference preference_;
     Time end_;
     Meter meter_;
     std::vector<Agent> agents_;

@@ -26,18 +26,7 @@ double orca(const Outcome& outcome) {
 
 }  // namespace
 
-// Times 4, so that equal weights have each term count as in fair_throughput and delay.
-std::array<double, kPreferenceTerms.size()> preference_terms(const RewardSettings& settings,
-                                                             const Preference& preference,
-                                                             const Outcome& outcome) {
-    const auto [throughput, loss, fairness, delay] = preference;
-    return {4.0 * (throughput * outcome.throughput_share),
-            -4.0 * (loss * settings.loss_weight * outcome.loss_rate),
-            -4.0 * (fairness * settings.fairness_weight * (1.0 - outcome.jain)),
-            -4.0 * (delay * settings.delay_weight * (outcome.rtt_ratio - 1.0))};
-}
-
-double reward(const RewardSettings& settings, const Preference& preference, const Outcome& outcome) {
+double reward(const RewardSettings& settings, const Outcome& outcome) {
     switch (settings.kind) {
         case RewardKind::fair_throughput:
             return outcome.throughput_share - settings.loss_weight * outcome.loss_rate -
@@ -52,10 +41,6 @@ double reward(const RewardSettings& settings, const Preference& preference, cons
             return aurora(outcome);
         case RewardKind::orca:
             return orca(outcome);
-        case RewardKind::preference: {
-            const auto [throughput, loss, fairness, delay] = preference_terms(settings, preference, outcome);
-            return throughput + loss + fairness + delay;
-        }
     }
     return 0.0;
 }

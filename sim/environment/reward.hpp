@@ -21,26 +21,20 @@ struct Outcome {
     double max_packets_per_second = 0.0;  // highest so far
 };
 
-enum class RewardKind : std::uint8_t { fair_throughput, delay, power, aurora, orca, preference };
+enum class RewardKind : std::uint8_t { fair_throughput, delay, power, aurora, orca };
 
 struct RewardName {
     std::string_view name;
     RewardKind kind;
 };
 
-inline constexpr std::array<RewardName, 6> kRewardNames{{
+inline constexpr std::array<RewardName, 5> kRewardNames{{
     {"fair-throughput", RewardKind::fair_throughput},
     {"delay", RewardKind::delay},
     {"power", RewardKind::power},
     {"aurora", RewardKind::aurora},
     {"orca", RewardKind::orca},
-    {"preference", RewardKind::preference},
 }};
-
-// What counts how much in an episode: weights of the terms below, not negative, that sum to 1. Ma et al.,
-// "Multi-Objective Congestion Control" (MOCC), EuroSys 2022, there without fairness.
-inline constexpr std::array<std::string_view, 4> kPreferenceTerms{"throughput", "loss", "fairness", "delay"};
-using Preference = std::array<double, kPreferenceTerms.size()>;
 
 struct RewardSettings {
     RewardKind kind = RewardKind::fair_throughput;
@@ -51,13 +45,7 @@ struct RewardSettings {
     bool operator==(const RewardSettings&) const = default;
 };
 
-// The parts of the reward `preference`, whose sum it is. With weights of 1: what each term is worth alone.
-std::array<double, kPreferenceTerms.size()> preference_terms(const RewardSettings& settings,
-                                                             const Preference& preference,
-                                                             const Outcome& outcome);
-
-// `preference` is that of the episode, for RewardKind::preference alone.
-double reward(const RewardSettings& settings, const Preference& preference, const Outcome& outcome);
+double reward(const RewardSettings& settings, const Outcome& outcome);
 
 // The mean of outcomes over the time that each lasted.
 class MeanOutcome {

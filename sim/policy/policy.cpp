@@ -219,21 +219,6 @@ void check_version(Fields& fields, const char* name) {
            "; train it again, or use the quicgym that it was trained with");
 }
 
-environment::Preference preference_of(const JsonValue& value) {
-    Fields fields(value, "preference");
-    environment::Preference weights{};
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-        weights[i] = fields.number(environment::kPreferenceTerms[i], 0.0, HUGE_VAL);
-    }
-    fields.check_all_read();
-    const double largest = *std::max_element(weights.begin(), weights.end());
-    if (largest == 0.0) refuse("preference: no weight is above 0; give one to a term");
-    double sum = 0.0;
-    for (const double weight : weights) sum += weight / largest;  // so that no sum is infinite
-    for (double& weight : weights) weight = weight / largest / sum;
-    return weights;
-}
-
 Architecture architecture_of(const JsonValue* value, bool of_agent) {
     if (value == nullptr) refuse("architecture: is missing; train the policy again");
     using Choices = std::initializer_list<std::string_view>;
@@ -285,7 +270,6 @@ Policy policy_of(const Description& description) {
     policy.scales = chosen.scales;
     policy.guard = description.guard;
     policy.safe_envelope = chosen.safe_envelope;
-    policy.preference = description.preference;
     choose_controller(policy, chosen, description.controller, description.coordinates);
     check_fit(description.architecture, *policy.observations, *policy.action_space, std::string(chosen.id));
     return policy;
@@ -326,8 +310,8 @@ Policy read_policy(const Source& description_source, const Source& weights_sourc
             policy.agent->name = description.name;
             return policy;
         }
-        architecture.observation_size = environment::observation_size(
-            *policy.observations, policy.history_length, *policy.action_space, policy.preference.has_value());
+        architecture.observation_size =
+            environment::observation_size(*policy.observations, policy.history_length, *policy.action_space);
         architecture.outputs = policy.action_space->shown_size();
         policy.network = std::make_unique<const Network>(architecture, std::move(tensors));
         return policy;
@@ -371,8 +355,6 @@ Description read_description(const std::string& text) {
     if (fields.has("controller")) description.controller = fields.text("controller", 1000);
     if (fields.has("coordinates"))
         description.coordinates = fields.names("coordinates", environment::kMostCoordinates);
-    if (const JsonValue* const preference = fields.find("preference"))
-        description.preference = preference_of(*preference);
     description.guard = fields.flag("guard");
     description.architecture = architecture_of(fields.find("architecture"), false);
     description.sha256 = fields.text("sha256", 64);

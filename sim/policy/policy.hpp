@@ -26,8 +26,7 @@ struct Description {
     std::size_t history_length = 0;
     std::optional<std::string> observations;  // their layout; else the environment's
     std::optional<std::string> controller;
-    std::vector<std::string> coordinates;               // which actions have; else all of the environment's
-    std::optional<environment::Preference> preference;  // its sum is 1
+    std::vector<std::string> coordinates;  // which actions have; else all of the environment's
     bool guard = false;
     Architecture architecture;  // without what the environment adds
     std::string sha256;         // of the weights
@@ -53,7 +52,6 @@ struct Policy {
     bool guard = false;
     bool safe_envelope = false;
     environment::DecisionInterval decision_interval{};
-    std::optional<environment::Preference> preference;  // at the end of observations
     std::unique_ptr<const Network> network;
 
     std::unique_ptr<Controller> make_controller(std::uint64_t max_datagram_bytes) const;

@@ -125,7 +125,6 @@ LEARNED_COLOURS = {
     "tuning-bbr3": OLIVE,
     "tuning-aggrevate": TEAL,
     "low-delay": ROSE,
-    "preference": ROSE,
     "aurora-retrained": GREY,
     "orca-retrained": GREY,
 }
@@ -134,7 +133,6 @@ _FIRST_STYLES = {
     "window-ensemble": 1,
     "tuning-ensemble": 1,
     "tuning-bbr3": 2,
-    "preference": 1,
     "orca-retrained": 1,
 }
 _SEED = re.compile(r"-seed(\d+)$")

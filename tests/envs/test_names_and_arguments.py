@@ -122,9 +122,7 @@ def test_a_misspelt_argument_has_a_suggestion(maker, misspelt, meant):
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_every_field_of_decisions_is_an_argument(maker):
-    decisions = Decisions(
-        "rate", 50, 2.0, 3, "recent", None, None, "random", 25, False, True, "error"
-    )
+    decisions = Decisions("rate", 50, 2.0, 3, "recent", None, None, 25, False, True, "error")
     made = MAKERS[maker](scenario=SCENARIO, **decisions.arguments)
     assert made.unwrapped._batch.source.decisions == decisions
 

@@ -72,7 +72,7 @@ def closes_at_once(vector):
 
 # Each environment in one way of many, for each row is a process that has to start.
 MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
-MORE = ({"per_flow": False}, {"per_flow": True}, {"preference": "random", "reward": "preference"})
+MORE = ({"per_flow": False}, {"per_flow": True})
 WAYS = list(zip(ENVIRONMENTS, itertools.cycle(itertools.product(MODES, MORE)), strict=False))
 
 

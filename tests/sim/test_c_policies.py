@@ -114,18 +114,16 @@ CASES = [
 ]
 
 
-def write(folder, environment, controller=None, preference=None, rtts=None, coordinates=None):
+def write(folder, environment, controller=None, rtts=None, coordinates=None):
     """A policy whose action is always the same: its weights are 0. Returns path and action."""
     from safetensors.numpy import save
 
     from quicgym.agents.policies.architecture import Architecture
     from quicgym.envs.decisions import Decisions
-    from quicgym.envs.preferences import Preference
 
-    chosen = Preference.of(preference) if preference else None
     decisions = Decisions(
         environment, decision_interval_rtts=rtts, history_length=3, controller=controller,
-        preference=chosen, coordinates=coordinates,
+        coordinates=coordinates,
     )  # fmt: skip
     space = _core.find_action_space(decisions.interface.action_space)
     output = "argmax" if space.choices else "clip"
@@ -155,13 +153,6 @@ def write(folder, environment, controller=None, preference=None, rtts=None, coor
         description["controller"] = controller
     if coordinates:
         description["coordinates"] = list(coordinates)
-    if preference:
-        description["preference"] = {
-            "throughput": 0,
-            "loss": 0,
-            "fairness": 0,
-            "delay": 0,
-        } | preference
     path = folder / "constant.json"
     path.write_text(json.dumps(description))
     path.with_suffix(".safetensors").write_bytes(data)
@@ -193,11 +184,6 @@ def test_coordinates_that_a_policy_does_not_set_stay_those_of_bbr(tmp_path):
     for name, values in quicgym.envs.actions.action_parameters(action).items():
         assert plain.set_parameter(name, *values) == 0
     assert feed(steered, steered.decide) == feed(plain, lambda now: now + 100 * MILLISECOND)
-
-
-def test_a_preference_is_at_the_end_of_observations(tmp_path):
-    steered = Steered(write(tmp_path, "scale", preference={"delay": 2})[0])
-    assert len(feed(steered, steered.decide)) > 15
 
 
 def test_decisions_are_due_by_time_or_by_round_trips(tmp_path):
@@ -253,7 +239,6 @@ def edited(folder, **changes):
         ({"coordinates": ["cwnd"]}, ("'cwnd' is no coordinate",)),
         ({"coordinates": []}, ("coordinates", "give 1 to 64 names")),
         ({"coordinates": ["beta"]}, ("mine.safetensors", "has the shape")),
-        ({"preference": {"delay": 1}}, ("preference.throughput",)),
         ({"sha256": "0" * 64}, ("mine.safetensors", "SHA-256")),
         ({"architecture": {"activation": "gelu"}}, ("activation = 'gelu'",)),
         ({"architecture": {"output": "argmax"}}, ("does not fit the actions",)),

@@ -30,8 +30,7 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, a training run's folder, one of these three with a preference "
-            "(runs/mine:delay=1,throughput=3), an ONNX file, an object of a Python file "
+            "policy's JSON, a training run's folder, an ONNX file, an object of a Python file "
             "(agent.py:policy; runs the file), random, or baselines: all controllers; an alias may "
             "precede it (mine=runs/ppo); one or more. Default: baselines.",
         ),
@@ -62,8 +61,8 @@ def evaluate(
         str,
         typer.Option(
             metavar="NAME",
-            help="fair-throughput, delay, power, aurora, orca, preference, or a function of a "
-            "Python file (mine.py:reward; runs the file).",
+            help="fair-throughput, delay, power, aurora, orca, or a function of a Python file "
+            "(mine.py:reward; runs the file).",
         ),
     ] = "fair-throughput",
     jobs: options.Jobs = None,

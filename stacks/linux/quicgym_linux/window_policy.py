@@ -64,7 +64,6 @@ def for_kernel(path: Path) -> KernelPolicy:
         ("environment", decisions.environment, ("window", "easy")),
         ("observations", layout, tuple(LAYOUTS)),
         ("history_length", decisions.history_length, (HISTORY_LENGTH,)),
-        ("preference", decisions.preference, (None,)),
         ("architecture.activation", architecture.activation, ("relu",)),
         ("architecture.output", architecture.output, ("argmax",)),
     )

@@ -106,20 +106,6 @@ def test_a_wrapped_environment_and_options_of_reset_score_as_they_are() -> None:
     assert quicgym.score(environment, lambda _: 6, options={"controller": "bbr"}) == bbr != keep[0]
 
 
-def test_a_random_preference_scores_as_the_equal_one_that_is_evaluated() -> None:
-    arguments: dict[str, Any] = {
-        "scenario": quicgym.Scenario.model_validate(PATH), "reward": "preference"
-    }  # fmt: skip
-    drawn, equal = (
-        gymnasium.make("quicgym/Tuning-v1", preference=preference, **arguments)
-        for preference in ("random", {"throughput": 1, "loss": 1, "fairness": 1, "delay": 1})
-    )
-    policy = quicgym.baseline("cubic")
-    assert quicgym.score(drawn, policy, (0, 3)) == pytest.approx(
-        quicgym.score(equal, policy, (0, 3))
-    )
-
-
 def test_what_has_no_score_of_an_evaluation_is_refused_with_the_remedy() -> None:
     scenario = quicgym.Scenario.model_validate(PATH)
     environment = gymnasium.make("quicgym/Window-v1", scenario=scenario, reward_interval_ms=250)

@@ -35,8 +35,6 @@ def load(path):
         ("rate", {}),
         ("scale", {"controller": "cubic"}),
         ("window", {"decision_interval_ms": 500.0, "history_length": 4}),
-        ("tuning", {"preference": {"delay": 1.0, "throughput": 3.0}}),
-        ("tuning", {"preference": "random"}),
     ],
 )
 def test_a_zip_keeps_its_environment_and_every_argument_of_its_decisions(name, arguments, tmp_path):

@@ -34,7 +34,7 @@ def test_an_environment_goes_by_its_name_or_its_id():
     [
         ("window", "quicgym/Window-v1", 1.0),
         ("window-v1-aggrevate-seed0", "quicgym/Window-v1", 0.005),
-        ("preference-seed0", "quicgym/Tuning-v1", 1.0),
+        ("tuning", "quicgym/Tuning-v1", 1.0),
     ],
 )
 def test_a_training_from_a_policy_has_its_network_and_its_environment(
@@ -44,8 +44,7 @@ def test_a_training_from_a_policy_has_its_network_and_its_environment(
     config = load_training("ppo", ["steps=7"], begin_with=policy)
     assert config.environment.id == environment
     decisions = config.environment.decisions
-    own = {"preference": decisions.evaluated_preference, "reward_interval_ms": None}
-    assert replace(decisions, **own) == description.decisions
+    assert replace(decisions, reward_interval_ms=None) == description.decisions
     assert config.network.extractor_sizes == description.architecture.extractor_sizes
     assert config.network.hidden_sizes == description.architecture.hidden_sizes
     assert config.network.activation == description.architecture.activation
