@@ -31,7 +31,7 @@ from quicgym.envs.rewards import Reward
 from quicgym.errors import UserError
 from quicgym.input_files import read_input_json
 from quicgym.jobs import report_outcome
-from quicgym.output_folders import RUN_FILE, write_atomically
+from quicgym.output_folders import write_atomically
 
 if TYPE_CHECKING:
     from quicgym.agents.training.folder import RunFolder
@@ -53,19 +53,6 @@ class PublishError(UserError, ValueError):
     """A run cannot be published as asked; the text says why, and what to do."""
 
 
-class _Source(NamedTuple):
-    """What is published: a policy's description, its folder, and how it came to be.
-
-    `evaluated` is the folder of the evaluation with which its training ended; None: an ensemble's.
-    """
-
-    policy: Path
-    folder: Path
-    group: str
-    command: str
-    evaluated: Path | None = None
-
-
 class _Target(NamedTuple):
     """Where a policy goes: its JSON with the weights beside it, and the list that gets a line."""
 
@@ -76,9 +63,8 @@ class _Target(NamedTuple):
 
 
 def publish(
-    runs: Sequence[str],
+    run: Path,
     *,
-    ensemble: bool = False,
     name: str | None = None,
     evaluation: Path | None = None,
     out: Path | None = None,
@@ -88,50 +74,35 @@ def publish(
     seeds: int = SEEDS,
     command: str = "",
 ) -> int:
-    """Publishes the best policy of a finished training run, or an ensemble of several runs' best.
+    """Publishes the best policy of a finished training run.
 
-    A member of an ensemble may be a published policy, too. The arguments are the options of
-    `quicgym publish`; returns the exit status. Without an `evaluation` of this policy, which is a
-    folder of `quicgym evaluate`, the policy is evaluated on `suite`; an interrupted one goes on.
+    The arguments are the options of `quicgym publish`; returns the exit status. Without an
+    `evaluation` of this policy, which is a folder of `quicgym evaluate`, the policy is evaluated on
+    `suite`; an interrupted one goes on.
     RunError, PublishError, PolicyError or LeaderboardError says why nothing is published.
     """
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.training.folder import RunFolder
 
-    if ensemble != (len(runs) > 1):
-        raise PublishError(
-            f"{len(runs)} runs: give --ensemble with two or more, or the folder of one"
-        )
-    if ensemble:
-        members = [_member(run) for run in runs]
-        config = members[0].description.training["config"]
-        name = name or config["name"]
-    else:
-        folder = RunFolder(Path(runs[0]))
-        config = _config_of(folder)
-        name = name or f"{config['name']}-seed{config['seed']}"
+    folder = RunFolder(run)
+    config = _config_of(folder)
+    name = name or f"{config['name']}-seed{config['seed']}"
     _check_name(name)
     target = _target(name, out)
     _check_free(target, name, force)
-    if ensemble:
-        source = _join(members, config, _ensemble_folder(runs, name), name, command)
-    else:
-        _check_learned(folder, load_policy(folder.policy_path).description.sha256)
-        trained_by = folder.description().get("command", "")
-        source = _Source(
-            folder.policy_path, folder.directory, config["name"], trained_by, folder.evaluation
-        )
-    policy = load_policy(source.policy)
+    policy = load_policy(folder.policy_path)
+    _check_learned(folder, policy.description.sha256)
     if evaluation is None:
-        status = _evaluate(source.policy, source.folder, suite, seeds, workers, command)
+        status = _evaluate(folder, suite, seeds, workers, command)
         if status:
             return status
-        evaluation = source.folder / EVALUATION_FOLDER
-    backing = _backing(evaluation, source, fingerprint_of("", policy))
+        evaluation = folder.directory / EVALUATION_FOLDER
+    backing = _backing(evaluation, folder, fingerprint_of("", policy))
     description = replace(policy.description, evaluation=backing)
-    line = _line(name, target.policy, source.group, source.command)
-    weights = source.policy.with_suffix(".safetensors").read_bytes()
+    trained_by = folder.description().get("command", "")
+    line = _line(name, target.policy, config["name"], trained_by)
+    weights = folder.policy_path.with_suffix(".safetensors").read_bytes()
     contents: dict[Path, str | Callable[[Path], object]] = {
         target.description.with_suffix(".safetensors"): lambda path: path.write_bytes(weights),
         target.description: description.to_json(),
@@ -159,61 +130,6 @@ def _config_of(folder: RunFolder) -> dict[str, Any]:
         )
     config: dict[str, Any] = folder.description()["config"]
     return config
-
-
-def _member(choice: str) -> Any:  # as load_policy has it
-    """The best policy of a finished run, or a published policy, which was checked then."""
-    from quicgym.agents.policies.learned import load_policy
-    from quicgym.agents.training.folder import RunFolder
-
-    folder = RunFolder(Path(choice)) if Path(choice).is_dir() else None
-    if folder:
-        _config_of(folder)  # an unfinished run may have no policy yet
-    policy = load_policy(choice)
-    if folder:
-        _check_learned(folder, policy.description.sha256)
-    elif not policy.description.evaluation or "config" not in policy.description.training:
-        raise PublishError(
-            f"--ensemble: {choice} is no single policy that `quicgym publish` wrote; give the "
-            "folder of its training"
-        )
-    return policy
-
-
-def _ensemble_folder(members: Sequence[str], name: str) -> Path:
-    """Beside the runs."""
-    runs = [Path(member) for member in members if Path(member).is_dir()]
-    return (runs[0].parent if runs else Path("results/train")) / name
-
-
-def _join(
-    members: Sequence[Any], fields: dict[str, Any], out: Path, name: str, command: str
-) -> _Source:
-    """Makes one policy of several, and compares it with them on new paths."""
-    from quicgym.agents.policies.ensemble import joined
-    from quicgym.agents.policies.learned import LearnedPolicy, save_policy
-    from quicgym.agents.training.comparison import compare_members
-    from quicgym.agents.training.configuration import TrainingConfig
-
-    if (out / RUN_FILE).exists():
-        raise PublishError(f"{out}: is a run, whose policy stays; give another --name")
-    try:
-        network = joined([member.network for member in members])
-    except ValueError as error:
-        raise PublishError(f"--ensemble: {error}") from None
-    policy = LearnedPolicy(name, members[0].decisions, network)
-    gain = compare_members(TrainingConfig(**fields), policy, members)
-    if gain.value < 0:
-        raise PublishError(
-            f"--ensemble: {gain.value:+.4f} to the best member; publish that one alone"
-        )
-    training = {
-        "members": [dict(member.description.training) for member in members],
-        "minus_best_member": vars(gain),
-    }
-    path = out / "policy" / "policy.json"
-    save_policy(path, policy, network.architecture, training)
-    return _Source(path, out, name, command)
 
 
 def _check_learned(folder: RunFolder, sha256: str) -> None:
@@ -290,12 +206,12 @@ def _check_free(target: _Target, name: str, force: bool) -> None:
         )
 
 
-def _evaluate(policy: Path, run: Path, suite: str, seeds: int, workers: int, command: str) -> int:
+def _evaluate(run: RunFolder, suite: str, seeds: int, workers: int, command: str) -> int:
     """Evaluates the policy into the run's folder; returns the exit status."""
-    folder = run / EVALUATION_FOLDER
+    folder = run.directory / EVALUATION_FOLDER
     say(f"evaluating on {suite} with seeds 0 to {seeds - 1}, into {folder}:")
     result = evaluate(
-        [str(policy)],
+        [str(run.policy_path)],
         suite,
         seeds,
         folder,
@@ -314,10 +230,9 @@ def _evaluate(policy: Path, run: Path, suite: str, seeds: int, workers: int, com
     return 0
 
 
-def _backing(evaluation: Path, source: _Source, fingerprint: str | None) -> dict[str, Any]:
+def _backing(evaluation: Path, run: RunFolder, fingerprint: str | None) -> dict[str, Any]:
     """What the description says of the evaluation that backs the policy."""
     path = evaluation / "evaluation.json"
-    policy = source.folder if source.evaluated else source.policy
     try:
         document = read_input_json(path)
         entries = {entry["policy"]: entry for entry in document["policies"]}
@@ -329,17 +244,17 @@ def _backing(evaluation: Path, source: _Source, fingerprint: str | None) -> dict
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PublishError(
             f"{path}: cannot be read ({error}); give the folder of a `quicgym evaluate --policy "
-            f"{policy} --out DIR`"
+            f"{run.directory} --out DIR`"
         ) from None
-    if source.evaluated and evaluation.resolve() == source.evaluated.resolve():  # of this alone
+    if evaluation.resolve() == run.evaluation.resolve():  # of this alone
         chosen = list(entries)
     else:
         chosen = [choice for choice in entries if fingerprints.get(choice) == fingerprint]
     if not chosen:
         raise PublishError(
             f"{path}: evaluates {', '.join(entries)}, none of which is the policy of "
-            f"{policy} as it is now; run `quicgym evaluate --policy "
-            f"{policy} --out DIR`, and give its DIR"
+            f"{run.directory} as it is now; run `quicgym evaluate --policy "
+            f"{run.directory} --out DIR`, and give its DIR"
         )
     entry = entries[chosen[0]]
     if entry["iqm_reward"] is None:

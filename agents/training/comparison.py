@@ -13,7 +13,6 @@ where the interval of best minus start is above 0.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from quicgym.agents.evaluation.rollouts import play_all
-from quicgym.agents.evaluation.statistics import Estimate, mean_difference
+from quicgym.agents.evaluation.statistics import mean_difference
 from quicgym.agents.evaluation.training_summary import Compared, Summary
 from quicgym.agents.policies.learned import LearnedPolicy
 from quicgym.agents.training.configuration import TrainingConfig
@@ -31,9 +30,6 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import (
     SuiteEntry,
     content_of,
-    load_entry,
-    load_suite,
-    parts_of,
     scenario_of,
 )
 from quicgym.output_folders import digest
@@ -97,20 +93,6 @@ def compare(
         reached = (float(own.mean()), gain.value, gain.low, gain.high)
         compared.append(Compared(name, step, weights[name], *reached))
     return Summary(paths.count, paths.name, FIRST_SEED, identity, tuple(compared))
-
-
-def compare_members(
-    config: TrainingConfig, ensemble: LearnedPolicy, members: Sequence[LearnedPolicy]
-) -> Estimate:
-    """Returns the mean reward of an ensemble minus that of its best member, on new paths."""
-    suite = parts_of(load_suite(config.evaluation.suite))
-    paths = _paths_of(config, suite, load_entry(config.environment.scenario))
-    say(f"comparing the ensemble with its members on {paths.count:,} paths of {paths.name}")
-    threads = config.environment.threads or len(os.sched_getaffinity(0))
-    reward = find_reward(config.environment.reward)
-    policies = dict(enumerate([ensemble, *members]))
-    own, *others = _rewards_of(policies, paths, threads, reward).values()
-    return mean_difference(own, max(others, key=lambda of: float(of.mean())))
 
 
 def _rewards_of(

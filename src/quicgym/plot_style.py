@@ -117,11 +117,9 @@ LOOKS = {
 
 LEARNED_COLOURS = {
     "window": FOREST,
-    "window-ensemble": FOREST,
     "window-v1-aggrevate": INDIGO,
     "window-v1-grpo": WINE,
     "tuning": OLIVE,
-    "tuning-ensemble": OLIVE,
     "tuning-bbr3": OLIVE,
     "tuning-aggrevate": TEAL,
     "low-delay": ROSE,
@@ -130,8 +128,6 @@ LEARNED_COLOURS = {
 }
 """Of published policies by family; the seed decides the line style."""
 _FIRST_STYLES = {
-    "window-ensemble": 1,
-    "tuning-ensemble": 1,
     "tuning-bbr3": 2,
     "orca-retrained": 1,
 }

@@ -120,7 +120,7 @@ def test_without_an_evaluation_the_policy_is_evaluated(
     from quicgym.benchmarks.publish import publish
 
     monkeypatch.chdir(work)
-    status = publish([Path("run")], out=Path("mine"), suite="suite.yaml", seeds=2, command="test")
+    status = publish(Path("run"), out=Path("mine"), suite="suite.yaml", seeds=2, command="test")
     assert status == 0
     backing = load_policy(work / "mine/tiny-seed0.json").description.evaluation
     assert (backing["suite"], backing["seeds"], backing["command"]) == (
@@ -132,7 +132,7 @@ def test_without_an_evaluation_the_policy_is_evaluated(
     entry = next(entry for entry in document["policies"] if entry["policy"] == "run")
     assert backing["iqm_reward"] == entry["iqm_reward"]
     runs = (work / "run/heldout/runs.jsonl").read_text()
-    again = publish([Path("run")], name="other", out=Path("mine"), suite="suite.yaml", seeds=2)
+    again = publish(Path("run"), name="other", out=Path("mine"), suite="suite.yaml", seeds=2)
     assert again == 0 and (work / "run/heldout/runs.jsonl").read_text() == runs
 
 
@@ -201,62 +201,6 @@ def list_nonsense(work: Path) -> None:
 
 def do_nothing(work: Path) -> None:
     pass
-
-
-def test_an_ensemble_of_runs_is_one_policy_with_their_vote(
-    work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(work)
-    shutil.copytree(work / "run", work / "again")
-    taken = ("--ensemble", "run", "again", "--name", "again", "--out", "mine")
-    says(quicgym("publish", *taken, status=2), "again: is a run", "another --name")
-    quicgym("evaluate", "--policy", "run", "--suite", "suite.yaml", "--out", "voted")
-    arguments = ("--ensemble", "run", "again", "--name", "both", "--out", "mine")
-    says(quicgym("publish", *arguments, "--evaluation", "voted", status=2), "voted/evaluation.json")
-    quicgym(
-        "evaluate", "--policy", "both/policy/policy.json", "--suite", "suite.yaml", "--out", "b"
-    )
-    quicgym("publish", *arguments, "--evaluation", "b")
-    policy, own = load_policy(work / "mine/both.json"), load_policy(work / "run")
-    seen = np.random.default_rng(0).normal(size=(50, *own.decisions.observation_space.shape))
-    assert (policy(seen) == own(seen)).all()  # twice the same vote
-    training = json.loads((work / "mine/both.json").read_text())["training"]
-    assert training["members"] == [own.description.training] * 2
-    assert training["minus_best_member"]["value"] == 0
-
-
-def test_a_published_policy_may_be_a_member_of_an_ensemble(
-    work: Path, publish: Command, quicgym: Command
-) -> None:
-    publish(*BACKED)
-    joined = ("--ensemble", "mine/tiny-seed0.json", "run", "--name", "both", "--out", "mine")
-    folder = ("--suite", "suite.yaml", "--out", "b")
-    says(quicgym("publish", *joined, "--evaluation", "b", status=2), "b/evaluation.json")
-    quicgym("evaluate", "--policy", "both/policy/policy.json", *folder)
-    quicgym("publish", *joined, "--evaluation", "b")
-    own = load_policy(work / "run").description.training
-    assert load_policy(work / "mine/both.json").description.training["members"] == [own] * 2
-    again = ("--ensemble", "mine/both.json", "run", "--name", "three", "--out", "mine")
-    says(quicgym("publish", *again, status=2), "mine/both.json is no single policy", "training")
-
-
-def test_a_member_whose_training_goes_on_is_refused_for_that(
-    work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(work)
-    shutil.copytree(work / "run", work / "begun")
-    for name in ("evaluation", "policy"):
-        shutil.rmtree(work / "begun" / name)
-    arguments = ("--ensemble", "run", "begun", "--name", "both", "--out", "mine")
-    says(quicgym("publish", *arguments, status=2), "begun: its training is not finished")
-
-
-@pytest.mark.parametrize("runs", [("--ensemble", "run"), ("run", "run")])
-def test_an_ensemble_is_of_several_runs_and_several_runs_are_an_ensemble(
-    work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch, runs: tuple[str, ...]
-) -> None:
-    monkeypatch.chdir(work)
-    says(quicgym("publish", *runs, "--out", "mine", status=2), "runs: give --ensemble with")
 
 
 @pytest.mark.parametrize(

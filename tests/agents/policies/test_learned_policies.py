@@ -341,45 +341,40 @@ ENDED_EARLY = ("window", "tuning", "tuning-bbr3")
 """Their trainings were ended before the configured number of steps."""
 
 
-def trainings(name):
-    """How a published policy was trained, or each member of an ensemble."""
-    training = quicgym.load_policy(name).description.training
-    return training.get("members", [training])
-
-
 @pytest.mark.parametrize("name", pretrained_names())
 def test_a_published_policy_is_of_the_shipped_configuration(name):
     from quicgym.agents.training.configuration import TrainingConfig, load_training
 
-    for training in trainings(name):
-        config = TrainingConfig.model_validate(training["config"])
-        seed, trained = training["seed"], config.name
-        changes = [f"seed={seed}"]
-        if trained == "window-v1-grpo":
-            changes.append(f"start.policy=window-v1-aggrevate-seed{seed}")
-        elif trained in ("window", "tuning"):
-            changes.append(f"start.policy=results/train/{trained}-start-seed{seed}")
-        expected = load_training(trained, changes)
-        # Threads change no result.
-        threads = {"threads": expected.environment.threads}
-        config = config.model_copy(
-            update={"environment": config.environment.model_copy(update=threads)}
-        )
-        if trained in ENDED_EARLY:
-            assert name in (trained, f"{trained}-ensemble")
-            assert config.steps < expected.steps
-            config = config.model_copy(update={"steps": expected.steps})
-        elif trained in ("aurora", "orca"):  # whose authors publish weights of their own
-            assert name == f"{trained}-retrained"
-        else:
-            assert name == f"{trained}-seed{seed}"
-        assert config == expected
+    training = quicgym.load_policy(name).description.training
+    config = TrainingConfig.model_validate(training["config"])
+    seed, trained = training["seed"], config.name
+    changes = [f"seed={seed}"]
+    if trained == "window-v1-grpo":
+        changes.append(f"start.policy=window-v1-aggrevate-seed{seed}")
+    elif trained in ("window", "tuning"):
+        changes.append(f"start.policy=results/train/{trained}-start-seed{seed}")
+    expected = load_training(trained, changes)
+    # Threads change no result.
+    threads = {"threads": expected.environment.threads}
+    config = config.model_copy(
+        update={"environment": config.environment.model_copy(update=threads)}
+    )
+    if trained in ENDED_EARLY:
+        assert name == trained
+        assert config.steps < expected.steps
+        config = config.model_copy(update={"steps": expected.steps})
+    elif trained in ("aurora", "orca"):  # whose authors publish weights of their own
+        assert name == f"{trained}-retrained"
+    else:
+        assert name == f"{trained}-seed{seed}"
+    assert config == expected
 
 
 @pytest.mark.parametrize("name", pretrained_names())
 def test_a_published_policy_names_no_folder_of_the_machine_that_made_it(name):
-    evaluation = quicgym.load_policy(name).description.evaluation or {}
-    commands = [about["command"] for about in (*trainings(name), evaluation) if "command" in about]
+    description = quicgym.load_policy(name).description
+    documents = (description.training, description.evaluation or {})
+    commands = [about["command"] for about in documents if "command" in about]
     assert commands
     assert not [word for text in commands for word in text.split() if word.startswith("/")]
 
