@@ -22,8 +22,6 @@ from quicgym.controllers.registry import (
     names,
     registered,
     split_parameters,
-    switching_members,
-    switching_parameters,
 )
 
 __all__ = [
@@ -49,6 +47,4 @@ __all__ = [
     "refuse_place",
     "registered",
     "split_parameters",
-    "switching_members",
-    "switching_parameters",
 ]

@@ -526,13 +526,11 @@ ControllerSpecification ebcc_specification() {
 }
 
 const Registration registered[] = {
-    {bbr_specification, {.place = 40, .baseline_place = 80, .switching_place = 3}},
-    {bbr_smooth_specification, {.place = 50, .baseline_place = 90, .switching_place = 4, .preset_of = kBbr}},
-    {bbr_extended_specification,
-     {.place = 60, .baseline_place = 100, .switching_place = 5, .preset_of = kBbr}},
-    {bbr_combined_specification,
-     {.place = 70, .baseline_place = 110, .switching_place = 6, .preset_of = kBbr}},
-    {ebcc_specification, {.place = 80, .baseline_place = 120, .switching_place = 7, .preset_of = kBbr}},
+    {bbr_specification, {.place = 40, .baseline_place = 80}},
+    {bbr_smooth_specification, {.place = 50, .baseline_place = 90, .preset_of = kBbr}},
+    {bbr_extended_specification, {.place = 60, .baseline_place = 100, .preset_of = kBbr}},
+    {bbr_combined_specification, {.place = 70, .baseline_place = 110, .preset_of = kBbr}},
+    {ebcc_specification, {.place = 80, .baseline_place = 120, .preset_of = kBbr}},
 };
 
 }  // namespace

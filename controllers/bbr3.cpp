@@ -52,7 +52,6 @@ void Bbr3::on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight
 
 void Bbr3::take_in(const AckEvent& event) {
     start(event);
-    latest_ack_time_ = event.now;
     delivered_ = event.delivered_bytes;
     prior_delivered_ = event.delivered_bytes - event.sample.delivered_bytes;
     if (state_ != State::probe_rtt) limited_.end_if_delivered(event.now, event.delivered_bytes);
@@ -192,44 +191,6 @@ std::uint64_t Bbr3::probe_rtt_window() const {
     return std::max(bdp_multiple(bandwidth_, parameters_.probe_rtt_cwnd_gain), min_window_bytes_);
 }
 
-// Rounds, a higher bandwidth and a lower RTT are taken in; the state stands still. A ProbeRTT is over, since
-// nobody keeps the queue empty for it, and losses of another one's packets are no probe's.
-void Bbr3::on_ack_standing_by(const AckEvent& event) {
-    take_in(event);
-    if (state_ == State::probe_rtt) leave_probe_rtt(event.now);
-    is_probe_sample_ = false;
-    marked_bytes_ = 0;
-    recovery_.on_ack(event.largest_acked_sent_time);
-    if (event.newly_acked_bytes > 0) update_max_bandwidth(event);
-    lower_min_rtt(event);
-}
-
-// What the path holds without a queue; in ProbeRTT the window says nothing about it.
-std::uint64_t Bbr3::window_to_hand_over() const {
-    const std::uint64_t target = inflight(max_bandwidth(), 1.0);
-    return state_ == State::probe_rtt ? target : std::min(window_bytes_, target);
-}
-
-// A new cycle begins, with the phase that drains what the other one has queued. The short-term bounds and
-// what was seen in the last round are of another time. A Startup that never was comes now: the others'
-// windows may have kept the path from being full.
-void Bbr3::take_over(std::uint64_t window_bytes, bool) {
-    window_bytes_ = prior_window_bytes_ = std::max(window_bytes, min_window_bytes_);
-    reset_short_term_model();
-    reset_congestion_signals();
-    loss_ranges_in_round_ = 0;
-    marked_bytes_ = marked_bytes_in_round_ = 0;
-    loss_round_delivered_ = delivered_;
-    is_probe_sample_ = idle_restart_ = previous_probe_precautionary_ = false;
-    undo_state_.reset();
-    ack_aggregation_.restart(latest_ack_time_);
-    drain_start_round_ = round_count_;
-    start_round();
-    if (in_probe_bw()) start_down(latest_ack_time_);
-    bandwidth_ = max_bandwidth();
-    set_pacing_rate(gains().pacing);
-}
-
 void Bbr3::apply_parameters(const Bbr3Parameters& parameters) {
     parameters_ = parameters;
     min_window_bytes_ =
@@ -293,7 +254,7 @@ ControllerSpecification bbr3_specification() {
             construct<Bbr3>};
 }
 
-const Registration registered(bbr3_specification, {.switching_place = 11});
+const Registration registered(bbr3_specification);
 
 }  // namespace
 

@@ -30,9 +30,6 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
-    void on_ack_standing_by(const AckEvent& event) override;
-    std::uint64_t window_to_hand_over() const override;
-    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     enum class State : std::uint8_t { startup, drain, down, cruise, refill, up, probe_rtt };
@@ -102,7 +99,6 @@ private:
     double max_bandwidth() const { return std::max(max_bandwidth_[0], max_bandwidth_[1]); }
     void update_ack_aggregation(const AckEvent& event);
     void update_min_rtt(const AckEvent& event);
-    void lower_min_rtt(const AckEvent& event);
     void update_recovery(const AckEvent& event);
     void note_marks(const AckEvent& event);
     void note_congestion();
@@ -125,7 +121,6 @@ private:
     State state_ = State::startup;
     AckPhase ack_phase_ = AckPhase::none;
     bool started_ = false;
-    Time latest_ack_time_ = 0;
     bool full_bandwidth_reached_ = false;
     bool full_bandwidth_now_ = false;
     bool idle_restart_ = false;

@@ -73,18 +73,6 @@ void Bbr3::update_min_rtt(const AckEvent& event) {
     }
 }
 
-// Neither ages, so that an old one is measured by ProbeRTT when it is this controller's turn.
-void Bbr3::lower_min_rtt(const AckEvent& event) {
-    if (event.measured_rtt > 0 && event.measured_rtt < probe_rtt_minimum_) {
-        probe_rtt_minimum_ = event.measured_rtt;
-        probe_rtt_minimum_time_ = event.now;
-    }
-    if (probe_rtt_minimum_ >= min_rtt_) return;
-    min_rtt_ = probe_rtt_minimum_;
-    min_rtt_time_ = probe_rtt_minimum_time_;
-    min_rtt_seconds_ = to_seconds(min_rtt_);
-}
-
 // ---- loss ------------------------------------------------------------------------------------
 
 // 5.5.10.2, HandleLostPacket.

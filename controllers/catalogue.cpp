@@ -51,30 +51,6 @@ std::vector<std::string> make_baselines() {
     return names;
 }
 
-// Not by the catalogue, which holds `switching`, whose description lists the members.
-std::vector<std::string> make_switching_members() {
-    std::vector<std::pair<int, std::string>> found;
-    for (const auto& [specification, listing] : registrations()) {
-        if (listing.switching_place != Listing::kNoMember) {
-            found.emplace_back(listing.switching_place, specification().name);
-        }
-    }
-    std::sort(found.begin(), found.end());
-    std::vector<std::string> names;
-    std::string given;
-    bool in_order = true;
-    for (const auto& [place, name] : found) {
-        in_order = in_order && place == static_cast<int>(names.size());
-        given += (given.empty() ? "" : ", ") + name + " " + std::to_string(place);
-        names.push_back(name);
-    }
-    if (!in_order) {
-        throw std::logic_error("the members of `switching` need the places 0, 1, 2 and so on, each once; " +
-                               ("their switching_place is: " + given));
-    }
-    return names;
-}
-
 }  // namespace
 
 Registration::Registration(ControllerSpecification (*specification)(), const Listing& listing) {
@@ -89,19 +65,6 @@ const std::vector<CatalogueEntry>& catalogue() {
 const std::vector<std::string>& baselines() {
     static const std::vector<std::string> names = make_baselines();
     return names;
-}
-
-const std::vector<std::string>& switching_members() {
-    static const std::vector<std::string> names = make_switching_members();
-    return names;
-}
-
-const ParameterValues& switching_parameters(const std::string& member) {
-    static const ParameterValues none;
-    for (const auto& [specification, listing] : catalogue()) {
-        if (specification.name == member) return listing.switching_parameters;
-    }
-    return none;
 }
 
 const ControllerSpecification& find_controller(const std::string& name) {

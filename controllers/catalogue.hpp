@@ -52,19 +52,12 @@ std::unique_ptr<Controller> construct(const ParameterValues& values, std::uint64
 // What lists say of one of quicgym's own controllers; its Registration gives it (registration.hpp).
 struct Listing {
     static constexpr int kLast = 1'000'000;
-    static constexpr int kNoMember = -1;
 
     // Smaller numbers come first, equal ones in the order of their names.
     int place = kLast;           // in the catalogue
     int baseline_place = kLast;  // among the baselines
     // An agent decides in its place, so that it is no baseline.
     bool steered = false;
-    // Among the members of `switching`: 0, 1, 2 and so on, each once. The action space `switch` has the first
-    // 15 of them, and published policies depend on their numbers: a new member takes the next number.
-    int switching_place = kNoMember;
-    // What that member has in place of its controller's defaults. Published policies of Switch were trained
-    // with these values.
-    ParameterValues switching_parameters = {};
     // The controller that this one is with other defaults; empty: none.
     const char* preset_of = "";
 };
@@ -80,13 +73,6 @@ const std::vector<CatalogueEntry>& catalogue();
 
 // The names of all that decide by themselves, in the order in which evaluations show them.
 const std::vector<std::string>& baselines();
-
-// The members of the controller `switching` in the order of its parameter `active`. Throws std::logic_error
-// unless their places are 0, 1, 2 and so on.
-const std::vector<std::string>& switching_members();
-
-// What the listing of this member says.
-const ParameterValues& switching_parameters(const std::string& member);
 
 // Throws std::invalid_argument that names the controller and lists those that exist.
 const ControllerSpecification& find_controller(const std::string& name);

@@ -198,29 +198,6 @@ void Copa::on_persistent_congestion(Time) {
     publish();
 }
 
-// The delays go on. The queue that another one's window builds tells nothing about who else fills the buffer:
-// the time without a nearly empty queue begins when this controller does.
-void Copa::on_ack_standing_by(const AckEvent& event) {
-    recovery_.on_ack(event.largest_acked_sent_time);
-    if (event.measured_rtt > 0) update_delays(event);
-    highest_delivery_rate_ = std::max(highest_delivery_rate_, event.sample.delivery_rate);
-    nearly_empty_time_ = event.now;
-    acked_packets_ = lost_packets_ = 0;  // they are the other one's
-}
-
-// In default mode; the velocity is gained anew.
-void Copa::take_over(std::uint64_t window_bytes, bool slow_start) {
-    window_ = std::max(static_cast<double>(window_bytes) * packets_per_byte_, kMinimumWindow);
-    slow_start_ = slow_start;
-    direction_ = Direction::none;
-    rounds_in_direction_ = 0.0;
-    round_start_window_ = window_;
-    velocity_ = 1.0;
-    competitive_ = false;
-    inverse_delta_ = 1.0 / parameters_.delta;
-    publish();
-}
-
 void Copa::publish() {
     const double bytes = window_ * static_cast<double>(max_datagram_bytes_);
     window_bytes_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes + 0.5));
@@ -257,8 +234,7 @@ ControllerSpecification copa_specification() {
             "Arun and Balakrishnan, NSDI 2018", specifications(table(), CopaParameters()), construct<Copa>};
 }
 
-const Registration registered(copa_specification,
-                              {.switching_place = 12, .switching_parameters = {{"loss_response", {0.0}}}});
+const Registration registered(copa_specification);
 
 }  // namespace
 

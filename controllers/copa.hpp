@@ -34,8 +34,6 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
-    void on_ack_standing_by(const AckEvent& event) override;
-    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     enum class Direction : std::uint8_t { none, up, down };

@@ -272,10 +272,7 @@ ControllerSpecification cubic_specification() {
 
 namespace {
 
-const Registration registered(cubic_specification, {.place = 20,
-                                                    .baseline_place = 30,
-                                                    .switching_place = 1,
-                                                    .switching_parameters = kSwitchedSlowStart});
+const Registration registered(cubic_specification, {.place = 20, .baseline_place = 30});
 
 }  // namespace
 

@@ -159,11 +159,6 @@ void DelayedUpdate::on_spurious_loss(Time now) {
     publish();
 }
 
-void DelayedUpdate::take_over(std::uint64_t window_bytes, bool slow_start) {
-    controller_->take_over(window_bytes, slow_start);
-    publish();
-}
-
 void DelayedUpdate::apply_parameters(const DelayedUpdateParameters& parameters) {
     parameters_ = parameters;
     period_ = static_cast<Time>(parameters.period_ms * 1e6);
@@ -224,10 +219,8 @@ ControllerSpecification newreno_plus_specification() {
 }
 
 const Registration registered[] = {
-    {newreno_plus_specification,
-     {.place = 100, .baseline_place = 20, .switching_place = 9, .switching_parameters = kSwitchedSlowStart}},
-    {cubic_plus_specification,
-     {.place = 110, .baseline_place = 40, .switching_place = 10, .switching_parameters = kSwitchedSlowStart}},
+    {newreno_plus_specification, {.place = 100, .baseline_place = 20}},
+    {cubic_plus_specification, {.place = 110, .baseline_place = 40}},
 };
 
 }  // namespace

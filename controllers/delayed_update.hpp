@@ -40,7 +40,6 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
-    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     void observe(const AckEvent& event);

@@ -267,11 +267,7 @@ ControllerSpecification ibcca_specification() {
     return specification;
 }
 
-const Registration registered(ibcca_specification,
-                              {.place = 90,
-                               .baseline_place = 60,
-                               .switching_place = 8,
-                               .switching_parameters = {{"rise_restarts_cycle", {1.0}}}});
+const Registration registered(ibcca_specification, {.place = 90, .baseline_place = 60});
 
 }  // namespace
 

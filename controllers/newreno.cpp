@@ -154,18 +154,6 @@ void NewReno::scale_window(double factor, bool ends_slow_start) {
     update_pacing_rate();
 }
 
-void NewReno::take_over(std::uint64_t window_bytes, bool slow_start) {
-    window_bytes_ = std::max(window_bytes, kMinimumWindowDatagrams * max_datagram_bytes_);
-    if (!slow_start) {
-        slow_start_threshold_ = window_bytes_;
-    } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
-        slow_start_threshold_ = kNoThreshold;
-    }
-    slow_start_exit_.restart();  // what it has seen is the other one's queue
-    acked_bytes_ = 0;
-    update_pacing_rate();
-}
-
 void NewReno::update_pacing_rate() {
     const double gain = in_slow_start() ? parameters_.slow_start_pacing_gain : parameters_.pacing_gain;
     pacing_rate_ = pacing_.rate(gain, static_cast<double>(window_bytes_));
@@ -192,10 +180,7 @@ ControllerSpecification newreno_specification() {
 
 namespace {
 
-const Registration registered(newreno_specification, {.place = 10,
-                                                      .baseline_place = 10,
-                                                      .switching_place = 0,
-                                                      .switching_parameters = kSwitchedSlowStart});
+const Registration registered(newreno_specification, {.place = 10, .baseline_place = 10});
 
 }  // namespace
 

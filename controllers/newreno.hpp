@@ -33,7 +33,6 @@ public:
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
     void scale_window(double factor, bool ends_slow_start) override;
-    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     bool in_slow_start() const { return window_bytes_ < slow_start_threshold_; }

@@ -35,8 +35,6 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
-    void on_ack_standing_by(const AckEvent& event) override;
-    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     // A round trip of its own: over when a packet that was sent after its begin is acknowledged, and the
@@ -203,26 +201,6 @@ void Prague::on_persistent_congestion(Time) {
     publish();
 }
 
-// The RTT goes on. Marks on another one's packets are a classic queue's, or were earned by its window: alpha
-// is not of them.
-void Prague::on_ack_standing_by(const AckEvent& event) {
-    smoothed_rtt_ = event.smoothed_rtt;
-    pacing_.update_rtt(event.smoothed_rtt);
-    recovery_.on_ack(event.largest_acked_sent_time);
-    rounds_ += event.round_start ? 1.0 : 0.0;
-    alpha_round_.begin = event.now;
-    acked_packets_ = marked_packets_ = newly_marked_packets_ = 0.0;
-}
-
-// What was answered for stays so: a loss beside a mark of the round trip before cuts this window.
-void Prague::take_over(std::uint64_t window_bytes, bool slow_start) {
-    window_ = std::max(static_cast<double>(window_bytes) / static_cast<double>(max_datagram_bytes_),
-                       kMinimumWindow);
-    slow_start_threshold_ = slow_start ? std::numeric_limits<double>::infinity() : window_;
-    window_before_reduction_ = window_;
-    publish();
-}
-
 void Prague::publish() {
     const double bytes = window_ * static_cast<double>(max_datagram_bytes_);
     window_bytes_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes + 0.5));
@@ -250,7 +228,7 @@ ControllerSpecification prague_specification() {
             construct<Prague>};
 }
 
-const Registration registered(prague_specification, {.switching_place = 14});
+const Registration registered(prague_specification);
 
 }  // namespace
 

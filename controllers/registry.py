@@ -33,23 +33,6 @@ def baselines() -> tuple[str, ...]:
 
 
 @cache
-def switching_members() -> tuple[str, ...]:
-    """Returns the controllers among which `switching` chooses.
-
-    The index of a name is the value of the parameter `active` that puts that controller in force.
-    """
-    return tuple(_core.switching_members())
-
-
-def switching_parameters(member: str) -> dict[str, list[float]]:
-    """Returns what a member of `switching` has in place of the defaults.
-
-    Published policies of Switch were trained with these values.
-    """
-    return _core.switching_parameters(member)
-
-
-@cache
 def registered() -> dict[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of installed packages by name, without importing any.
 

@@ -27,9 +27,6 @@ inline constexpr char kSlowStartDescription[] =
 inline constexpr char kSlowStartSource[] =
     "RFC 9438 4.10, RFC 9406; Linux tcp_cubic.c; draft-chung-ccwg-search-09; draft-kazuho-ccwg-rapid-start";
 
-// For members of `switching`: published policies of Switch were trained with it.
-inline const ParameterValues kSwitchedSlowStart = {{"slow_start", {0.0}}};
-
 // HyStart++, RFC 9406. L, the limit to what one ACK may add, is infinite, because the sender paces (4.3).
 class HyStartPlusPlus {
 public:

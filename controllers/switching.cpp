@@ -1,7 +1,6 @@
 #include "controllers/switching.hpp"
 
-#include "controllers/parameters.hpp"
-#include "controllers/registration.hpp"
+#include "controllers/catalogue.hpp"
 
 namespace quicgym {
 
@@ -65,11 +64,6 @@ ControllerSnapshot Switching::snapshot() const {
     return members_[active_]->snapshot();
 }
 
-void Switching::begin_with(std::size_t member) {
-    active_ = member;
-    publish();
-}
-
 void Switching::activate(std::size_t member) {
     if (member == active_) return;
     const Controller& former = *members_[active_];
@@ -85,69 +79,5 @@ void Switching::publish() {
     window_bytes_ = members_[active_]->window_bytes();
     pacing_rate_ = members_[active_]->pacing_rate();
 }
-
-namespace {
-
-constexpr char kName[] = "switching";
-
-struct SwitchingParameters {
-    double active = 0.0;
-};
-
-const ParameterTable<SwitchingParameters>& table() {
-    using P = SwitchingParameters;
-    static const std::string description = [] {
-        std::string text = "The controller in force, rounded to a whole number:";
-        for (std::size_t i = 0; i < switching_members().size(); ++i) {
-            text += (i == 0 ? " " : ", ") + std::to_string(i) + " " + switching_members()[i];
-        }
-        return text;
-    }();
-    static const ParameterTable<P> rows = {
-        number<P, &P::active>("active", 0.0, static_cast<double>(switching_members().size() - 1), "",
-                              description.c_str(), "IBCCA V, which recommends it for two of them"),
-    };
-    return rows;
-}
-
-std::vector<Switching::Member> listed_members() {
-    std::vector<Switching::Member> members;
-    for (const std::string& name : switching_members()) members.push_back({name, switching_parameters(name)});
-    return members;
-}
-
-// The choice is a parameter, and so anybody's who can set one while the connection runs.
-class SwitchingByParameter final : public Switching {
-public:
-    SwitchingByParameter(const ParameterValues& values, std::uint64_t max_datagram_bytes)
-        : Switching(listed_members(), max_datagram_bytes),
-          parameters_(with_values(table(), kName, SwitchingParameters(), values)) {
-        begin_with(chosen());
-    }
-    std::unique_ptr<Controller> clone() const override {
-        return std::make_unique<SwitchingByParameter>(*this);
-    }
-
-    void set_parameters(const ParameterValues& values) override {
-        parameters_ = with_values(table(), kName, parameters_, values);
-        activate(chosen());
-    }
-    ParameterValues parameters() const override { return to_values(table(), parameters_); }
-
-private:
-    std::size_t chosen() const { return static_cast<std::size_t>(parameters_.active + 0.5); }
-
-    SwitchingParameters parameters_;
-};
-
-ControllerSpecification switching_specification() {
-    return {kName, "Any of the other controllers, chosen while the connection runs",
-            "IBCCA, section V, recommends it and has not tried it",
-            specifications(table(), SwitchingParameters()), construct<SwitchingByParameter>};
-}
-
-const Registration registered(switching_specification, {.place = 130, .steered = true});
-
-}  // namespace
 
 }  // namespace quicgym

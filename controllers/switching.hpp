@@ -1,8 +1,9 @@
 // Several controllers on one connection, of which one is active, and which one may change at any
-// time: what the IBCCA paper recommends for two of them, and what an agent needs that chooses.
+// time: what the IBCCA paper recommends for two of them.
 #pragma once
 
-#include <memory>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,6 @@ public:
     // The first one is active.
     Switching(const std::vector<Member>& members, std::uint64_t max_datagram_bytes);
 
-    bool wants_l4s() const override { return members_[active_]->wants_l4s(); }
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
     void on_ack(const AckEvent& event) override;
     void on_packet_lost(const LostPacket& packet) override;
@@ -35,8 +35,6 @@ public:
     ControllerSnapshot snapshot() const override;
 
 protected:
-    // The connection begins with this member: nothing is handed over.
-    void begin_with(std::size_t member);
     // Hands the connection over; without effect when it is active already.
     void activate(std::size_t member);
 

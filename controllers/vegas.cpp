@@ -34,7 +34,6 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
-    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     bool in_slow_start() const { return window_ < slow_start_threshold_; }
@@ -160,17 +159,6 @@ void Vegas::on_persistent_congestion(Time) {
     publish();
 }
 
-void Vegas::take_over(std::uint64_t window_bytes, bool slow_start) {
-    window_ = std::max(static_cast<double>(window_bytes) * packets_per_byte_, kMinimumWindow);
-    if (!slow_start) {
-        slow_start_threshold_ = window_;
-    } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
-        slow_start_threshold_ = std::numeric_limits<double>::infinity();
-    }
-    round_min_rtt_ = kNever;  // measured under another window
-    publish();
-}
-
 void Vegas::publish() {
     const double bytes = window_ * static_cast<double>(max_datagram_bytes_);
     window_bytes_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes + 0.5));
@@ -200,7 +188,7 @@ ControllerSpecification vegas_specification() {
             construct<Vegas>};
 }
 
-const Registration registered(vegas_specification, {.place = 30, .baseline_place = 50, .switching_place = 2});
+const Registration registered(vegas_specification, {.place = 30, .baseline_place = 50});
 
 }  // namespace
 

@@ -105,9 +105,6 @@ public:
         doubted_gradient_ = 0.0;
         MonitoringController::on_persistent_congestion(now);
     }
-    void on_ack_standing_by(const AckEvent& event) override;
-    std::uint64_t window_to_hand_over() const override;
-    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     bool is_long_enough(const MonitorInterval& interval, Time now) const override;
@@ -236,34 +233,12 @@ void Vivace::change_rate(double gradient) {
     set_rate(rate() * (1.0 + direction * std::min(wanted, boundary)));
 }
 
-// What was being measured ended with the switch: the rate is another one's now.
-void Vivace::on_ack_standing_by(const AckEvent& event) {
-    update_rtt(event);
-    forget_intervals();
-}
-
-// The window is far above what is in flight.
-std::uint64_t Vivace::window_to_hand_over() const {
-    return static_cast<std::uint64_t>(rate() * rtt_seconds());
-}
-
-// Begins with the window's rate and nothing learnt: gains, swings and utility are of other rates.
-void Vivace::take_over(std::uint64_t window_bytes, bool slow_start) {
-    phase_ = slow_start ? Phase::starting : Phase::probing;
-    last_utility_ = doubted_gradient_ = direction_ = consecutive_ = swings_ = boundary_exceeded_ = 0.0;
-    restart(static_cast<double>(window_bytes) / rtt_seconds());
-}
-
 ControllerSpecification vivace_specification() {
     return {kName, "PCC Vivace: the rate follows the gradient of a utility of throughput, delay and loss",
             "Dong et al., NSDI 2018", specifications(table(), VivaceParameters()), construct<Vivace>};
 }
 
-// Published policies of Switch were trained with these values.
-const Registration registered(vivace_specification, {.switching_place = 13,
-                                                     .switching_parameters = {{"probing_pairs", {2.0}},
-                                                                              {"double_check", {0.0}},
-                                                                              {"swing_buffer", {2.0}}}});
+const Registration registered(vivace_specification);
 
 }  // namespace
 

@@ -1,13 +1,10 @@
 """Scenarios, simulations, their results, and the environments over them."""
 
 from quicgym.envs.actions import action_parameters, preset_action
-from quicgym.envs.aurora import AuroraEnv
 from quicgym.envs.easy import EasyEnv
-from quicgym.envs.orca import OrcaEnv
 from quicgym.envs.rate import RateEnv
 from quicgym.envs.registration import environment_ids, environments, find_environment
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scale import ScaleEnv
 from quicgym.envs.scenarios.distributions import Distribution, load_distribution
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario, scenario_names
@@ -17,27 +14,22 @@ from quicgym.envs.simulation.metrics import FlowResult
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import Ns3MissingError, Simulation
 from quicgym.envs.simulation.sources import run
-from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv
 from quicgym.envs.vector import make_vec
 from quicgym.envs.window import WindowEnv
 
 __all__ = [
     "ENVIRONMENTS",
-    "AuroraEnv",
     "Distribution",
     "EasyEnv",
     "FlowResult",
     "Ns3MissingError",
-    "OrcaEnv",
     "RateEnv",
     "Reward",
     "Run",
     "Scenario",
-    "ScaleEnv",
     "ScenarioError",
     "Simulation",
-    "SwitchEnv",
     "TuningEnv",
     "WindowEnv",
     "action_parameters",

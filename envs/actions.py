@@ -26,10 +26,9 @@ range and scale that the catalogue gives it: see `controller_action`.
 (`smoothing_updates_rtprop`). The least weight lets BBR's window follow the latest RTT, so noise
 around 0 must not bring it.
 
-In the space "scale" the window and the pacing rate that the flow's controller has decided are
-multiplied by 4^a, in the space "rate" those of `external` by 2^a. In "switch" an action is the
-place of a controller in `quicgym.controllers.switching_members()`, in "window" that of an exponent
-x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
+In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a. In "window"
+an action is the place of an exponent x in WINDOW_EXPONENTS: the window of `guided` is multiplied by
+2^x.
 """
 
 from __future__ import annotations

@@ -50,7 +50,6 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         observations: The name of their layout, which is C++ (sim/environment).
         default_scenario: The scenario or distribution that "default" stands for.
         default_history_length: Decisions that an observation looks back on.
-        scales: Actions are factors for the controller's window and pacing rate.
         safe_envelope: Whether `safe_envelope` is on where it is not given.
         out_of_range: The default of the argument `out_of_range`.
     """
@@ -65,7 +64,6 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     observations: ClassVar[str] = "spans"
     default_scenario: ClassVar[str] = "training-50"
     default_history_length: ClassVar[int] = 128
-    scales: ClassVar[bool] = False
     safe_envelope: ClassVar[bool] = True
     out_of_range: ClassVar[OutOfRange] = "clip"
 
@@ -117,7 +115,6 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             action_space=cls.action_space_name,
             controller=cls.controller,
             observations=cls.observations,
-            scales=cls.scales,
         )
 
     @classmethod

@@ -282,7 +282,6 @@ class EpisodeSource:
         flows = core.flows
         for agent in agents:
             if controller is None:
-                flows[agent].scaled = self.decisions.interface.scales
                 flows[agent].guard = self.decisions.guard
                 flows[agent].safe_envelope = self.decisions.safe_envelope
             if models[agent].controller is not None:  # whose parameters are not the agent's

@@ -12,4 +12,3 @@ class Interface:
     action_space: str
     controller: str
     observations: str
-    scales: bool

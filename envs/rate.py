@@ -10,10 +10,9 @@ class RateEnv(CongestionControlEnv):
 
     ## Description
 
-    At every decision the agent multiplies the window and the pacing rate of its flow, as Aurora
-    (Jay et al., ICML 2019) does with the rate and Orca (Abbasloo et al., SIGCOMM 2020) with the
-    window. Nothing else changes them but the safe envelope: not a loss, not a timeout. The network
-    is simulated packet by packet, on the native engine or on ns-3; both give the same episode.
+    At every decision the agent multiplies the window and the pacing rate of its flow. Nothing else
+    changes them but the safe envelope: not a loss, not a timeout. The network is simulated packet
+    by packet, on the native engine or on ns-3; both give the same episode.
 
     ## Action Space
 
@@ -41,7 +40,6 @@ class RateEnv(CongestionControlEnv):
     throughput share - 5 · loss rate - 1 · (1 - Jain)
 
     `reward` takes other names, weights and functions; quicgym/Tuning-v1 explains the terms.
-    `reward="aurora"` and `reward="orca"` are those of the papers.
 
     ## Starting State
 

@@ -8,13 +8,10 @@ environment. Rates count bytes on the wire, headers included.
 | `fair-throughput` | throughput share - 5 · loss rate - 1 · (1 - Jain)                       |
 | `delay`           | throughput share - 5 · loss rate - 1 · (RTT ratio - 1)                  |
 | `power`           | throughput share / RTT ratio                                            |
-| `aurora`          | 10 · packets per second - 1000 · RTT in s - 2000 · loss rate            |
-| `orca`            | (packets - 5 · drops) per second / highest packets per second / delay'  |
 
 Throughput share is what reached the receivers over what the bottleneck could have sent, the loss
 rate what the network dropped over what it dropped or delivered, the RTT ratio the mean of each RTT
-sample over its flow's minimum; delay' is the RTT ratio, but 1 up to 1.25. Aurora's is from Jay et
-al. (ICML 2019), section 4.1, Orca's from Abbasloo et al. (SIGCOMM 2020).
+sample over its flow's minimum.
 
 With a reward per flow, a flow's throughput share is its throughput over an equal part of the
 bottleneck's capacity, Jain's index stays the common one, and all else is the flow's own.

@@ -186,8 +186,7 @@ struct Flow {
     std::string controller;  // quic: a catalogue name; tcp: "newreno", "cubic", "bbr", "vegas" of ns-3
     ParameterValues parameters;
     ControllerFactory controller_factory;  // quic: where there is one, in place of the catalogue's
-    bool scaled = false;  // around the controller: factors for its window and pacing rate (scaled.hpp)
-    bool guard = false;   // around these: a floor under an agent that leaves its path empty (guard.hpp)
+    bool guard = false;  // around these: a floor under an agent that leaves its path empty (guard.hpp)
     bool safe_envelope = false;  // around all of that: bounds by what was delivered (envelope.hpp)
     Application application;
     Time start = 0;         // the first handshake packet leaves then
@@ -223,7 +222,7 @@ struct Flow {
     std::uint64_t uncounted_bytes = 0;    // of each datagram: not in flight
 
     // controller_factory is set by what it is made of.
-    QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, scaled, guard, safe_envelope,
+    QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, guard, safe_envelope,
                    application, start, start_jitter, stop, access_rate_bits_per_second, access_delay,
                    extra_delay, mtu_bytes, first_hop, last_hop, max_datagram_bytes, flow_control_window_bytes,
                    send_buffer_bytes, ecn, ack_eliciting_threshold, max_ack_delay, reordering_threshold,

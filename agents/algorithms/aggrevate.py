@@ -7,9 +7,9 @@ reward that its own episode has from that time on. A network learns to predict f
 how much better than the mean each setting is, over all decisions so far. So a setting is not judged
 by a single episode, in which chance decides, but by those of all paths that look alike.
 
-This file has what the three forms share: their hyperparameters, the decisions of the policy, and
-the regression of choices. The settings are windows in `window_aggrevate.py`, controllers in
-`choice_aggrevate.py`, and coordinates of a Box in `coordinate_aggrevate.py`.
+This file has what both forms share: their hyperparameters, and the decisions of the policy. The
+settings are windows in `window_aggrevate.py`, and coordinates of a Box in
+`coordinate_aggrevate.py`.
 
 Of what cannot be observed, such as the number of the other flows, a prediction is the mean over
 what it may be. Finding out about a path has no value here: that is left to slow start.
@@ -40,12 +40,10 @@ from quicgym.agents.algorithms.trainer import (
 from quicgym.envs.episodes import EpisodeChoice
 
 HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
-_MASKED = -10.0  # a prediction that no choice which is compared comes near
-_PREFERRED = 0.05  # a prediction that is above all others at first
 
 
 class AggrevateSettings(Settings):
-    """The hyperparameters that all three forms have.
+    """The hyperparameters that both forms have.
 
     Attributes:
         paths: How many are drawn in an iteration.
@@ -88,7 +86,7 @@ class OwnDecisions(NamedTuple):
 
 
 class Aggrevate(EpisodeTrainer[AnySettings]):
-    """What all three forms have: decisions of the policy, with a value for each setting.
+    """What both forms have: decisions of the policy, with a value for each setting.
 
     `observations` are those of all iterations.
     `advantages` are the settings' values there less the mean, a row for each observation. Both are
@@ -152,68 +150,3 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
         """Adds decisions to those that are learned from."""
         self.observations = torch.cat([self.observations, observations])
         self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
-
-
-class ChoiceRegression(Aggrevate[AnySettings]):
-    """Learns to predict the advantages of choices; the policy takes the highest prediction.
-
-    Only `choices` are compared and taken.
-    """
-
-    choices: np.ndarray
-
-    def compare(self, choices: np.ndarray) -> None:
-        """Makes the last layer small, and rules out all but some choices."""
-        self.choices = choices
-        self.advantages = torch.zeros(0, len(choices))
-        last = self.actor.action
-        with torch.no_grad():
-            last.weight.mul_(0.01)
-            last.bias.fill_(0.0)
-        self._mask_others()
-        self.optimizer = torch.optim.AdamW(
-            self.actor.parameters(),
-            lr=self.settings.learning_rate.first,
-            weight_decay=self.settings.weight_decay,
-        )
-
-    def _mask_others(self) -> None:
-        """Gives all but `choices` a bias with which they are never the best."""
-        bias = self.actor.action.bias
-        with torch.no_grad():
-            bias[np.setdiff1d(np.arange(len(bias)), self.choices)] = _MASKED
-
-    def begin_at(self, action: np.ndarray) -> None:
-        """Makes the untrained policy take an action; ValueError where it is not a compared one."""
-        choice, last = int(action), self.actor.action
-        if choice not in self.choices:
-            names = self.batch.choices
-            known = ", ".join(names[entry] for entry in self.choices)
-            raise ValueError(f"start.preset = {names[choice]!r} is none of those compared: {known}")
-        with torch.no_grad():
-            last.weight.zero_()
-            last.bias[choice] += _PREFERRED
-
-    def best(self, observations: torch.Tensor) -> np.ndarray:
-        """Returns the choice with the highest prediction for each observation."""
-        with torch.inference_mode():
-            predictions = self.outputs(observations)
-        best: np.ndarray = predictions.argmax(dim=1).cpu().numpy()
-        return best
-
-    def update(self) -> dict[str, float]:
-        """Learns from all decisions so far."""
-        losses = []
-        for _ in range(self.settings.n_updates):
-            drawn = torch.randint(len(self.observations), (self.settings.batch_size,))
-            loss = torch.nn.functional.huber_loss(
-                self.outputs(self.observations[drawn])[:, torch.from_numpy(self.choices)],
-                self.advantages[drawn].to(self.device),
-                delta=HUBER_DELTA,
-            )
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-            losses.append(loss.item())
-        self._mask_others()  # again, because the weight decay makes the bias weaker
-        return {"loss": float(np.mean(losses)), "comparisons": len(self.observations)}

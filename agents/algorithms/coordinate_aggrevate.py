@@ -51,7 +51,7 @@ class CoordinateAggrevateSettings(AggrevateSettings):
 
 
 class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
-    """Trains a policy of an environment whose actions are settings, such as Tuning or Scale.
+    """Trains a policy of an environment whose actions are settings, such as Tuning.
 
     Where an episode has several agents, all hold the same setting.
 
@@ -83,8 +83,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
         space = find_action_space(self.batch.source.decisions.interface.action_space)
         if space.is_relative or space.choices:
             raise ValueError(
-                f"the actions of {space.name} are no settings that can be held; take Tuning or "
-                "Scale"
+                f"the actions of {space.name} are no settings that can be held; take Tuning"
             )
         if not values:
             raise ValueError(

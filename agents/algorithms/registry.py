@@ -122,14 +122,6 @@ BUILT_IN: Mapping[str, Algorithm] = {
             + ("policy_delay", "target_policy_noise", "target_noise_clip"),
         ),
         Algorithm(
-            name="choice-aggrevate",
-            implementation="quicgym.agents.algorithms.choice_aggrevate:ChoiceAggrevate",
-            environments=("quicgym/Switch-v1",),
-            action_spaces=("discrete",),
-            mutable=("learning_rate", "paths", "rollouts", "margin", "exploration", "keep_fraction")
-            + ("n_updates", "batch_size"),
-        ),
-        Algorithm(
             name="aggrevate",
             implementation="quicgym.agents.algorithms.window_aggrevate:WindowAggrevate",
             environments=("quicgym/Window-v1",),

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
+import torch
 from pydantic import AfterValidator
 
-from quicgym.agents.algorithms.aggrevate import AggrevateSettings, ChoiceRegression
+from quicgym.agents.algorithms.aggrevate import HUBER_DELTA, Aggrevate, AggrevateSettings
 from quicgym.agents.algorithms.episodes import Trajectories
 from quicgym.agents.algorithms.trainer import Count
 from quicgym.envs.actions import WINDOW_EXPONENTS
@@ -24,6 +25,7 @@ from quicgym.envs.scenarios.fair_share import fair_window_bytes
 
 _EXPONENTS = np.array(WINDOW_EXPONENTS)
 _WINDOW = INFO_COLUMNS.index("flow_window_bytes")
+_PREFERRED = 0.05  # a prediction that is above all others at first
 
 
 def _rising(windows: tuple[float, ...]) -> tuple[float, ...]:
@@ -47,19 +49,61 @@ class WindowAggrevateSettings(AggrevateSettings):
     hold: Count = 3
 
 
-class WindowAggrevate(ChoiceRegression[WindowAggrevateSettings]):
-    """Trains a policy of Window. Where an episode has several agents, all hold the same window."""
+class WindowAggrevate(Aggrevate[WindowAggrevateSettings]):
+    """Trains a policy of Window, which takes the factor with the highest predicted advantage.
+
+    Where an episode has several agents, all hold the same window.
+    """
 
     Settings = WindowAggrevateSettings
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         """Begins with a policy that takes smaller windows; see `EpisodeTrainer`."""
         super().__init__(*arguments, **keywords)
-        self.compare(np.arange(len(_EXPONENTS)))
+        self.advantages = torch.zeros(0, len(_EXPONENTS))
+        last = self.actor.action
+        with torch.no_grad():
+            last.weight.mul_(0.01)
+            last.bias.fill_(0.0)
+        self.optimizer = torch.optim.AdamW(
+            self.actor.parameters(),
+            lr=self.settings.learning_rate.first,
+            weight_decay=self.settings.weight_decay,
+        )
         self._windows = np.array(self.settings.windows)
         self._in_view = self.settings.hold * _EXPONENTS
         # Begins small: a window that only grows takes for ever to simulate.
         self.begin_at(np.array(WINDOW_EXPONENTS.index(-0.125)))
+
+    def begin_at(self, action: np.ndarray) -> None:
+        """Makes the untrained policy take an action."""
+        last = self.actor.action
+        with torch.no_grad():
+            last.weight.zero_()
+            last.bias[int(action)] += _PREFERRED
+
+    def best(self, observations: torch.Tensor) -> np.ndarray:
+        """Returns the choice with the highest prediction for each observation."""
+        with torch.inference_mode():
+            predictions = self.outputs(observations)
+        best: np.ndarray = predictions.argmax(dim=1).cpu().numpy()
+        return best
+
+    def update(self) -> dict[str, float]:
+        """Learns from all decisions so far."""
+        losses = []
+        for _ in range(self.settings.n_updates):
+            drawn = torch.randint(len(self.observations), (self.settings.batch_size,))
+            loss = torch.nn.functional.huber_loss(
+                self.outputs(self.observations[drawn]),
+                self.advantages[drawn].to(self.device),
+                delta=HUBER_DELTA,
+            )
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            losses.append(loss.item())
+        return {"loss": float(np.mean(losses)), "comparisons": len(self.observations)}
 
     def collect(self, rng: np.random.Generator) -> np.ndarray:
         """Plays new paths with each window, then by the policy."""

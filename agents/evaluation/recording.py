@@ -219,8 +219,8 @@ def _in_environment(name: str, policy: Policy, decisions: Decisions) -> Policy:
         known = closest(str(controller), environment.presets) if environment.presets else "none has"
         raise UserError(
             f"{name}: has no actions in {environment.id}, so nothing could be learned from them; "
-            f"of the controllers {known}. Take a policy of the environment, or another "
-            "--environment: Tuning-v1 has the BBR family, Switch-v1 has 15 controllers"
+            f"of the controllers {known}. Take a policy of the environment, or Tuning-v1, which "
+            "has the BBR family"
         ) from None
     return ConstantPolicy(split_alias(name)[0], action, decisions=decisions)
 

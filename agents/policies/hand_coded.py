@@ -25,7 +25,6 @@ from quicgym.envs.decisions import Decisions
 from quicgym.envs.registration import environment_name
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.controller_choice import ControllerChoice, find_controller
-from quicgym.yaml_files import closest
 
 BASELINES = controllers.baselines()
 """The hand-coded controllers: all of quicgym's but those that something else steers."""
@@ -35,18 +34,6 @@ STEERED = tuple(sorted(entry.name for entry in controllers.catalogue() if entry.
 def preset_policy(controller: str, **parameters: Any) -> ConstantPolicy:
     """Returns a controller of the BBR family as a policy of Tuning; see `preset_action`."""
     return ConstantPolicy(controller, preset_action(controller, **parameters))
-
-
-def switch_policy(controller: str) -> ConstantPolicy:
-    """Returns the policy of Switch that always chooses one of `SwitchEnv.presets`.
-
-    ValueError where the controller is none of them.
-    """
-    members = actions.choices("switch")
-    if controller not in members:
-        raise ValueError(f"no choice {controller!r}; {closest(controller, members)}")
-    action = np.array(members.index(controller))
-    return ConstantPolicy(controller, action, decisions=Decisions("switch"))
 
 
 def controller_policy(

@@ -139,8 +139,7 @@ class StartConfig(StrictModel):
     """Where the policy begins; None: where its random weights put it.
 
     Attributes:
-        preset: The controller that the policy is at first. In Tuning a controller of the BBR
-            family; in Switch one of the controllers to choose from, which the policy then prefers.
+        preset: In Tuning, the controller of the BBR family that the policy is at first.
         parameters: In Tuning, values that replace the preset's own parameters, such as those that
             a sweep has found.
         policy: A policy with the same network and observations, with whose weights training starts:

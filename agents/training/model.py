@@ -98,8 +98,8 @@ def make_environments(config: TrainingConfig) -> VecEnv:
         raise ConfigError(
             f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
             f"agents, and {config.algorithm} would learn from the rows that have none; use ppo, an "
-            "algorithm that plays whole episodes (grpo, aggrevate, coordinate-aggrevate, "
-            "choice-aggrevate), a scenario, or a distribution without all_agents"
+            "algorithm that plays whole episodes (grpo, aggrevate, coordinate-aggrevate), a "
+            "scenario, or a distribution without all_agents"
         )
     simulations = make_vec(
         environment.id,

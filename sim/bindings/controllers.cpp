@@ -260,10 +260,6 @@ void bind_controllers(nb::module_& m) {
         "A controller of the catalogue, with its defaults overridden by `parameters`.");
     m.def("baselines", &baselines,
           "The controllers that decide by themselves, in the order in which evaluations show them.");
-    m.def("switching_members", &switching_members,
-          "The controllers among which `switching` chooses, in the order of its parameter `active`.");
-    m.def("switching_parameters", &switching_parameters, "name"_a,
-          "What that member of `switching` has in place of defaults.");
     m.def(
         "wants_l4s",
         [](const std::string& name, const nb::dict& parameters) {

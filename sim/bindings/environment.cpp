@@ -65,10 +65,6 @@ void bind_tables(nb::module_& module) {
         attributes["action_space_name"] = environment.action_space;
         attributes["controller"] = environment.controller;
         attributes["observations"] = environment.observations;
-        attributes["default_history_length"] = environment.history_length;
-        attributes["scales"] = environment.scales;
-        attributes["safe_envelope"] = environment.safe_envelope;
-        attributes["out_of_range"] = environment.clips_actions ? "clip" : "error";
         environments[nb::cast(environment.name)] = attributes;
     }
     module.attr("ENVIRONMENTS") = environments;
@@ -162,9 +158,7 @@ void bind_settings(nb::module_& module) {
     nb::enum_<RewardKind>(module, "RewardKind")
         .value("fair_throughput", RewardKind::fair_throughput)
         .value("delay", RewardKind::delay)
-        .value("power", RewardKind::power)
-        .value("aurora", RewardKind::aurora)
-        .value("orca", RewardKind::orca);
+        .value("power", RewardKind::power);
     nb::class_<RewardSettings>(module, "RewardSettings")
         .def(nb::init<>())
         .def_rw("kind", &RewardSettings::kind)

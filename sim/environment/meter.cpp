@@ -214,14 +214,11 @@ void Meter::measure_flow(Follower& flow, const FlowState& now, double seconds) {
     const double drops = static_cast<double>(now.dropped_packets - before.dropped_packets);
     Outcome& outcome = flow.outcome;
     outcome.throughput = wire_bytes(payload, packets) / seconds;
-    outcome.packets_per_second = packets / seconds;
-    outcome.drops_per_second = drops / seconds;
     outcome.loss_rate = drops > 0.0 ? drops / (drops + packets) : 0.0;
     if (const std::uint64_t samples = now.rtt_samples - before.rtt_samples; samples > 0) {
         outcome.rtt_seconds = (now.rtt_sum_seconds - before.rtt_sum_seconds) / static_cast<double>(samples);
         outcome.rtt_ratio = outcome.rtt_seconds / to_seconds(now.min_rtt);
     }
-    outcome.max_packets_per_second = std::max(outcome.max_packets_per_second, outcome.packets_per_second);
 }
 
 void Meter::measure(const Watched& run, Time from) {
@@ -232,7 +229,9 @@ void Meter::measure(const Watched& run, Time from) {
 
     Outcome total;
     JainIndex jain;
-    double carried = 0.0;  // over all hops
+    double carried = 0.0;             // over all hops
+    double packets_per_second = 0.0;  // that arrived
+    double drops_per_second = 0.0;
     double rtt_samples = 0.0;
     double rtt_sum = 0.0;
     double rtt_ratio_sum = 0.0;
@@ -244,8 +243,10 @@ void Meter::measure(const Watched& run, Time from) {
         if (flow.goes_forward) {
             total.throughput += flow.outcome.throughput;
             carried += flow.outcome.throughput * static_cast<double>(flow.hops.size());
-            total.packets_per_second += flow.outcome.packets_per_second;
-            total.drops_per_second += flow.outcome.drops_per_second;
+            packets_per_second +=
+                static_cast<double>(state.received_packets - flow.state.received_packets) / seconds;
+            drops_per_second +=
+                static_cast<double>(state.dropped_packets - flow.state.dropped_packets) / seconds;
             const auto samples = static_cast<double>(state.rtt_samples - flow.state.rtt_samples);
             rtt_samples += samples;
             rtt_sum += samples * flow.outcome.rtt_seconds;
@@ -274,21 +275,19 @@ void Meter::measure(const Watched& run, Time from) {
         const double throughput = wire_bytes(payload, packets_of) / seconds;
         total.throughput += throughput;
         carried += throughput * static_cast<double>(short_flow_hops_[i].size());
-        total.packets_per_second += packets_of / seconds;
-        total.drops_per_second +=
-            static_cast<double>(totals.dropped_packets - before.dropped_packets) / seconds;
+        packets_per_second += packets_of / seconds;
+        drops_per_second += static_cast<double>(totals.dropped_packets - before.dropped_packets) / seconds;
         short_flows_[i] = totals;
     }
     const auto share = [this](double throughput) {
         return mean_capacity_rate_ > 0.0 ? throughput / mean_capacity_rate_ : 0.0;
     };
     total.throughput_share = share(carried);
-    const double packets = total.packets_per_second + total.drops_per_second;
-    total.loss_rate = packets > 0.0 ? total.drops_per_second / packets : 0.0;
+    const double packets = packets_per_second + drops_per_second;
+    total.loss_rate = packets > 0.0 ? drops_per_second / packets : 0.0;
     total.jain = jain.value();
     total.rtt_seconds = rtt_samples > 0.0 ? rtt_sum / rtt_samples : outcome_.rtt_seconds;
     total.rtt_ratio = rtt_samples > 0.0 ? rtt_ratio_sum / rtt_samples : outcome_.rtt_ratio;
-    total.max_packets_per_second = std::max(outcome_.max_packets_per_second, total.packets_per_second);
     outcome_ = total;
 
     // A flow's own share is measured against an equal part of the link, in a chain against its max-min fair

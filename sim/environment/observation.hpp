@@ -1,6 +1,6 @@
 // What an agent sees: features that a real sender can measure, finite and bounded.
 //
-// A file of this folder adds a layout by registering it; nothing else names it. See orca_observation.cpp.
+// A file of this folder adds a layout by registering it; nothing else names it. See spans_observation.cpp.
 #pragma once
 
 #include <algorithm>

@@ -9,31 +9,26 @@ namespace quicgym::environment {
 
 // The terms. Rates count bytes on the wire, headers included, so that a busy link has a share of 1.
 struct Outcome {
-    double throughput = 0.0;          // bytes per second that reached the receivers
-    double packets_per_second = 0.0;  // the same in packets
-    double drops_per_second = 0.0;    // packets that the network lost
-    double throughput_share = 0.0;    // of the bottleneck's capacity
-    double loss_rate = 0.0;           // drops / (drops + received), 0 without any
-    double jain = 1.0;                // over the flows' throughputs; 1 while all of them are 0
+    double throughput = 0.0;        // bytes per second that reached the receivers
+    double throughput_share = 0.0;  // of the bottleneck's capacity
+    double loss_rate = 0.0;         // packets that the network lost / (those + received), 0 without any
+    double jain = 1.0;              // over the flows' throughputs; 1 while all of them are 0
     double rtt_seconds =
         0.0;  // mean of the senders' samples; without new ones the last mean, 0 before the first
-    double rtt_ratio = 1.0;               // mean of sample / that flow's minimum
-    double max_packets_per_second = 0.0;  // highest so far
+    double rtt_ratio = 1.0;  // mean of sample / that flow's minimum
 };
 
-enum class RewardKind : std::uint8_t { fair_throughput, delay, power, aurora, orca };
+enum class RewardKind : std::uint8_t { fair_throughput, delay, power };
 
 struct RewardName {
     std::string_view name;
     RewardKind kind;
 };
 
-inline constexpr std::array<RewardName, 5> kRewardNames{{
+inline constexpr std::array<RewardName, 3> kRewardNames{{
     {"fair-throughput", RewardKind::fair_throughput},
     {"delay", RewardKind::delay},
     {"power", RewardKind::power},
-    {"aurora", RewardKind::aurora},
-    {"orca", RewardKind::orca},
 }};
 
 struct RewardSettings {
@@ -51,7 +46,7 @@ double reward(const RewardSettings& settings, const Outcome& outcome);
 class MeanOutcome {
 public:
     void add(const Outcome& outcome, double seconds);
-    // One outcome is its own mean to the last bit. The highest rate so far is that of the last.
+    // One outcome is its own mean to the last bit.
     Outcome value() const;
     // Over the outcomes after the first RTT sample; NaN without one.
     double rtt_seconds() const;

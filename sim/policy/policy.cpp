@@ -17,7 +17,6 @@
 #include "controllers/catalogue.hpp"
 #include "controllers/envelope.hpp"
 #include "controllers/guard.hpp"
-#include "controllers/scaled.hpp"
 #include "sim/environment/environments.hpp"
 #include "sim/environment/parameter_mapping.hpp"
 #include "sim/policy/authors/agent.hpp"
@@ -241,12 +240,12 @@ void choose_controller(Policy& policy, const environment::Environment& chosen,
     std::string space(chosen.action_space);
     policy.controller = chosen.controller;
     if (name) {
-        if (chosen.choice == environment::ControllerChoice::fixed) {
+        if (!chosen.tunes) {
             refuse("controller = '" + *name + "': the actions of " + std::string(chosen.id) + " are for " +
                    policy.controller);
         }
         policy.controller = find_controller(*name).name;
-        if (chosen.choice == environment::ControllerChoice::tuned) space = "tuning:" + *name;
+        space = "tuning:" + *name;
     }
     if (!coordinates.empty()) {
         space = space.substr(0, space.find('[')) + "[";
@@ -267,9 +266,7 @@ Policy policy_of(const Description& description) {
     policy.history_length = description.history_length;
     policy.observations = &environment::find_observation_layout(
         description.observations ? std::string_view(*description.observations) : chosen.observations);
-    policy.scales = chosen.scales;
     policy.guard = description.guard;
-    policy.safe_envelope = chosen.safe_envelope;
     choose_controller(policy, chosen, description.controller, description.coordinates);
     check_fit(description.architecture, *policy.observations, *policy.action_space, std::string(chosen.id));
     return policy;
@@ -373,10 +370,8 @@ void check_fit(const Architecture& architecture, const environment::ObservationL
 std::unique_ptr<Controller> Policy::make_controller(std::uint64_t max_datagram_bytes) const {
     if (agent) return agent->make(complete_parameters(*agent, {}), max_datagram_bytes);
     std::unique_ptr<Controller> made = quicgym::make_controller(controller, {}, max_datagram_bytes);
-    if (scales) made = std::make_unique<Scaled>(std::move(made));
     if (guard) made = std::make_unique<Guarded>(std::move(made));
-    if (safe_envelope) made = std::make_unique<Enveloped>(std::move(made));
-    return made;
+    return std::make_unique<Enveloped>(std::move(made));
 }
 
 Policy load_policy(const std::string& path) {

@@ -48,9 +48,7 @@ struct Policy {
     const environment::ObservationLayout* observations = nullptr;
     std::size_t history_length = 0;
     std::string controller;
-    bool scales = false;
     bool guard = false;
-    bool safe_envelope = false;
     environment::DecisionInterval decision_interval{};
     std::unique_ptr<const Network> network;
 

@@ -5,7 +5,6 @@
 #include "controllers/catalogue.hpp"
 #include "controllers/envelope.hpp"
 #include "controllers/guard.hpp"
-#include "controllers/scaled.hpp"
 
 namespace quicgym::quic {
 
@@ -27,7 +26,6 @@ std::unique_ptr<Controller> controller_of(const Flow& flow) {
     std::unique_ptr<Controller> controller =
         flow.controller_factory ? flow.controller_factory(flow.parameters, segment_bytes)
                                 : make_controller(flow.controller, flow.parameters, segment_bytes);
-    if (flow.scaled) controller = std::make_unique<Scaled>(std::move(controller));
     if (flow.guard) controller = std::make_unique<Guarded>(std::move(controller));
     if (flow.safe_envelope) controller = std::make_unique<Enveloped>(std::move(controller));
     return controller;

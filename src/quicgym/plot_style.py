@@ -123,13 +123,10 @@ LEARNED_COLOURS = {
     "tuning-bbr3": OLIVE,
     "tuning-aggrevate": TEAL,
     "low-delay": ROSE,
-    "aurora-retrained": GREY,
-    "orca-retrained": GREY,
 }
 """Of published policies by family; the seed decides the line style."""
 _FIRST_STYLES = {
     "tuning-bbr3": 2,
-    "orca-retrained": 1,
 }
 _SEED = re.compile(r"-seed(\d+)$")
 

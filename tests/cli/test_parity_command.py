@@ -10,10 +10,9 @@ from helpers.random_scenarios import links, wired
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, Simulation, controllers, load_scenario
+from quicgym import Scenario, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
 from quicgym.benchmarks.random_networks import DISCIPLINES, DISCIPLINES_OF, FEATURES, random_network
-from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
 
 
@@ -60,31 +59,6 @@ def test_a_blocked_sender() -> None:
     description["flows"] = [flow]
     comparison = compare(Scenario.model_validate(description), "ibcca")
     assert comparison.difference is None
-
-
-@pytest.mark.ns3
-@pytest.mark.parametrize("discipline", ["drop-tail", "codel"])
-def test_a_controller_that_is_switched_every_100_ms(discipline: str) -> None:
-    description = load_scenario("ebcc-flows-3").model_dump(exclude_none=True)
-    if discipline != "drop-tail":  # which marks what Prague sends, and drops what others send
-        description["bottleneck"]["queue"] |= {"discipline": discipline, "ecn_marking": True}
-    scenario = Scenario.model_validate(description)
-
-    def deliveries(engine: EngineName) -> np.ndarray:
-        with Simulation(
-            scenario, engine, 1, "switching", trace_interval_ms=None, record_deliveries=True
-        ) as simulation:
-            for tenth in range(1, 200):
-                simulation.run_until(tenth / 10)
-                for index, flow in enumerate(simulation.flows):
-                    members = len(controllers.switching_members())
-                    flow.set_parameters(active=7 * (tenth + index) % members)
-            simulation.run()
-            return simulation.deliveries()
-
-    native = deliveries("native")
-    assert len(native) > 20_000
-    assert first_difference(native, deliveries("ns3")) is None
 
 
 @pytest.mark.ns3

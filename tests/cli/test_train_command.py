@@ -187,7 +187,6 @@ def test_a_full_disk_leaves_the_last_checkpoint(quicgym, tmp_path):
     ("algorithm", "rate", "text"),
     [
         ("ppo", "1e20", "step 80"),
-        ("choice-aggrevate", "1e29", "train/loss is"),
         ("aggrevate", "1e29", "train/loss is"),
     ],
 )
@@ -252,12 +251,9 @@ NEEDS_NO_GPU = pytest.mark.skipif(
 )
 FOR_WINDOW = "is for quicgym/Window-v1"
 MISTAKES = [
-    ("choice-aggrevate", "start.preset=bbr", "start.preset = 'bbr' is none of those compared"),
-    ("choice-aggrevate", "hyperparameters.controllers=[ibcca]", "give two or more"),
-    ("choice-aggrevate", "hyperparameters.margins=1", "did you mean margin?"),
     ("aggrevate", "hyperparameters.windows=[1,0]", "in rising order"),
     ("aggrevate", "hyperparameters.keep_fractio=1", "did you mean keep_fraction?"),
-    ("aggrevate", "environment.id=quicgym/Switch-v1", f"'aggrevate' {FOR_WINDOW}"),
+    ("aggrevate", "environment.id=quicgym/Rate-v1", f"'aggrevate' {FOR_WINDOW}"),
     ("ppo", "stepz=3", "stepz = 3: unknown field", "did you mean steps?"),
     ("ppo", "evaluation.sweet=heldout", "evaluation.sweet = 'heldout': unknown field", "suite"),
     ("ppo", "steps=none", "steps", "'none'"),
@@ -282,13 +278,12 @@ MISTAKES = [
     ("ppo", "algorithm=a2c", "algorithm = 'a2c'"),
     ("ppo", "seed", "field=value"),
     ("ppo", "start.preset=cubic", "start.preset"),
-    ("ppo", "algorithm=choice-aggrevate", "'choice-aggrevate' is for quicgym/Switch-v1"),
     ("ppo", "algorithm=aggrevate", f"algorithm = 'aggrevate' {FOR_WINDOW}"),
     ("ppo", "device=tpu", "device = 'tpu'"),
     pytest.param(("ppo", "device=cuda", "PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
     ("ppo", "evaluation.suite=heldout", "'heldout'", "no longer held out", "use validation"),
     ("sac", "environment.scenario=self-play", "different numbers of agents", "grpo"),
-    ("ppo", "environment.id=quicgym/Switch-v1", "start.std is for a Box"),
+    ("ppo", "environment.id=quicgym/Window-v1", "start.std is for a Box"),
     ("ppo", "hyperparameters.use_sde=true", "use_sde = True: unknown field"),
     ("ppo", "start={final_std: 0.1}", "start.final_std is for ppo and grpo with start.std"),
 ]

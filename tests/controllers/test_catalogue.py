@@ -18,7 +18,7 @@ def test_the_names_and_their_order():
     known = [
         *("newreno", "cubic", "vegas"),
         *("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc", "ibcca"),
-        *("newreno+", "cubic+", "ibcca-cubic", "switching", "external", "guided"),
+        *("newreno+", "cubic+", "ibcca-cubic", "external", "guided"),
     ]
     assert NAMES[: len(known)] == known  # new ones follow
     assert NAMES[len(known) :] == sorted(NAMES[len(known) :])
@@ -32,7 +32,7 @@ def test_the_baselines_and_their_order():
     baselines = controllers.baselines()
     assert baselines[: len(known)] == known
     steered = {entry.name for entry in CATALOGUE if entry.steered}
-    assert steered >= {"external", "guided", "switching"}
+    assert steered >= {"external", "guided"}
     assert sorted(NAMES) == sorted([*baselines, *steered])
 
 
@@ -292,8 +292,7 @@ def test_invariants_hold_under_any_sequence_of_events(controller, data):
                 assert least <= made.window_bytes <= before.window_bytes
         else:
             made.set_parameters(data.draw(values))
-            if controller.name != "switching":  # where another one's state may be in force now
-                check_that_parameters_changed_nothing_else(controller.name, made, before)
+            check_that_parameters_changed_nothing_else(controller.name, made, before)
         check(made)
 
 

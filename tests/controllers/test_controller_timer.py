@@ -135,13 +135,6 @@ def environment_of(name: str) -> Any:
     return environment
 
 
-def test_an_agent_that_scales_a_controller_leaves_its_timer() -> None:
-    environment = environment_of("Scale-v1")
-    for _ in range(5):
-        environment.step(environment.action_space.sample())
-    assert len(Clock.calls) > 4
-
-
 def test_a_copied_episode_has_the_timer_too() -> None:
     environment = environment_of("Tuning-v1")
     environment.step(environment.action_space.sample())

@@ -188,12 +188,12 @@ def test_policies_trainings_and_sweeps_name_no_programs(folder: Path) -> None:
         load_sweep("cubic-plus", [f"controller={place}"])
     with pytest.raises(ValueError, match="is a program, and reading a training configuration"):
         load_training("ppo", [f"environment.controller={place}"])
-    description = json.loads((PRETRAINED / "orca-retrained.json").read_text())
-    (folder / "orca.json").write_text(json.dumps({**description, "controller": place}))
+    description = json.loads((PRETRAINED / "tuning.json").read_text())
+    (folder / "policy.json").write_text(json.dumps({**description, "controller": place}))
     with pytest.raises(
         quicgym.errors.PolicyError, match="reading a policy's description runs none"
     ):
-        quicgym.load_policy(folder / "orca.json")
+        quicgym.load_policy(folder / "policy.json")
 
 
 def test_two_classes_that_results_show_by_one_name_are_refused(folder: Path) -> None:

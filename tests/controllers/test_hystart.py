@@ -4,7 +4,7 @@ import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
 
 from quicgym import _core
-from quicgym.controllers import find, switching_parameters
+from quicgym.controllers import find
 
 Mode = _core.ControllerMode
 CONTROLLERS = ["newreno", "cubic", "newreno+", "cubic+"]
@@ -44,12 +44,11 @@ def in_conservative(name, **parameters):
     return flow
 
 
-def test_it_is_the_default_but_for_members_of_switching(name):
+def test_it_is_the_default(name):
     assert (
         find(name).complete()["slow_start"]
         == find(name).numbers({"slow_start": "hystart++"})["slow_start"]
     )
-    assert switching_parameters(name) == find(name).numbers({"slow_start": "standard"})
 
 
 def test_standard_slow_start_ends_with_loss_alone(name):

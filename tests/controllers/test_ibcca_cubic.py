@@ -1,7 +1,7 @@
 """The switch between IBCCA and CUBIC: the rule, its default, and the sender's signal for it."""
 
 import pytest
-from helpers.ack_rounds import MILLISECOND, Driver
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, Driver
 from helpers.endpoints import SECOND, application, make_flow, make_link, make_scenario
 
 import quicgym
@@ -160,3 +160,54 @@ def test_unsent_bytes_are_what_the_application_has_written_and_nobody_sent():
     carried = 10e6 / 8 * (1200 - 40) / 1230
     assert (late - early) / ((last - first) * 1e-9) == pytest.approx(20e6 / 8 - carried, rel=0.02)
     assert seen[0][1] < 100_000  # the handshake's: what was written in one round trip
+
+
+BDP = round(LINK * RTT * 1e-9)
+
+
+def rounds_of(driver, count, *, seconds, **arguments):
+    """Rounds of a whole window each, with so much waiting for the network."""
+    for _ in range(count):
+        driver.controller.on_packet_sent(driver.now, DATAGRAM, BDP)
+        driver.ack(
+            driver.window, after=RTT + 1, round_start=True, unsent=round(seconds * LINK),
+            in_flight=BDP, **{"rate": LINK, **arguments},
+        )  # fmt: skip
+
+
+def test_cubic_begins_with_ibccas_window_and_does_not_search_again():
+    driver = make()
+    rounds_of(driver, 10, seconds=0)
+    rounds_of(driver, 1, seconds=1)
+    assert driver.mode == Mode.congestion_avoidance
+    assert driver.window == pytest.approx(BDP, rel=0.2)
+
+
+def test_ibcca_comes_back_with_the_bandwidth_that_cubic_found():
+    driver = make()
+    rounds_of(driver, 10, seconds=0)
+    rounds_of(driver, 3, seconds=1, rate=2 * LINK)
+    assert is_cubic(driver)
+    rounds_of(driver, 1, seconds=0)
+    assert driver.controller.snapshot.bandwidth_estimate == 2 * LINK
+
+
+def test_cubics_lower_rate_does_not_lower_ibccas_bandwidth():
+    driver = make()
+    rounds_of(driver, 10, seconds=0)
+    rounds_of(driver, 20, seconds=1, rate=LINK / 10)
+    assert is_cubic(driver)
+    rounds_of(driver, 1, seconds=0, sent_time=0)
+    assert not is_cubic(driver)
+    assert driver.controller.snapshot.bandwidth_estimate == LINK
+
+
+def test_a_loss_is_answered_once_whoever_is_in_force():
+    driver = make()
+    rounds_of(driver, 10, seconds=0)
+    driver.loss(sent_time=driver.now - RTT, in_flight=BDP)
+    rounds_of(driver, 1, seconds=1, sent_time=driver.now - RTT)
+    assert is_cubic(driver)
+    before = driver.window
+    driver.loss(after=1, sent_time=driver.now - 3 * RTT, in_flight=BDP)
+    assert driver.window == before

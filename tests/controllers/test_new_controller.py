@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sysconfig
@@ -58,7 +57,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_file_is_all_it_takes(checkout: Path) -> None:
     before = lines(checkout / "build/show")
-    for title in ("catalogue", "baselines", "members"):
+    for title in ("catalogue", "baselines"):
         assert before[title].split() == SOME
     for name in SOME:
         assert int(before[name]) == _core.make_controller(name).window_bytes
@@ -73,23 +72,9 @@ def test_a_file_is_all_it_takes(checkout: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "mistake, message",
-    [
-        ("taken name", "two controllers are named 'newreno'; rename one of them"),
-        (
-            "taken place",
-            "need the places 0, 1, 2 .*each once; .*: newreno 0, another 1, cubic 1, vegas 2$",
-        ),
-        (
-            "place after a gap",
-            "need the places 0, 1, 2 .*each once; .*: newreno 0, cubic 1, vegas 2, another 4$",
-        ),
-    ],
-)
-def test_what_two_controllers_cannot_share(checkout: Path, mistake: str, message: str) -> None:
+def test_two_controllers_cannot_share_a_name(checkout: Path) -> None:
     result = subprocess.run(
-        [checkout / "build/show", mistake], capture_output=True, text=True, timeout=60
+        [checkout / "build/show", "taken name"], capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 1
-    assert re.search(message, result.stderr.strip())
+    assert "two controllers are named 'newreno'; rename one of them" in result.stderr

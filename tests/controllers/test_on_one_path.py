@@ -42,11 +42,6 @@ def rows(name, parameters):
         *(("ebcc", {"gamma": math.inf, "beta": beta}, "bbr", {}) for beta in (0.0, 0.5)),
         # Without congestion, the delayed window update changes nothing.
         *((f"{name}+", {"period_ms": 60_000}, name, {}) for name in ("newreno", "cubic")),
-        # Never switched, a member is the controller alone.
-        *(
-            ("switching", {"active": place}, name, controllers.switching_parameters(name))
-            for place, name in enumerate(controllers.switching_members())
-        ),
     ],
 )
 def test_one_does_what_the_other_does(name, parameters, other, others):

@@ -16,7 +16,6 @@ from quicgym.envs.actions import (
     PRESETS,
     WINDOW_EXPONENTS,
     action_parameters,
-    choices,
     preset_action,
 )
 from quicgym.envs.observations import observation_names
@@ -158,24 +157,6 @@ def test_nothing_but_the_agent_moves_the_window():
     rows = helper.play(environment, [np.zeros(2, np.float32)] * 100, seed=1)
     assert {row[4]["flow_window_bytes"] for row in rows} == {12_000}
     assert environment.statistics(0)["congestion_events"] > 10
-
-
-@pytest.mark.parametrize("member", choices("switch"))
-def test_a_controller_that_is_chosen_once_is_that_controller(member):
-    scenario = helper.scenario(flows=2, duration_s=3)
-    environment = find_environment("switch")(scenario, record_deliveries=True)
-    place = choices("switch").index(member)
-    rows = helper.play(environment, [place] * 100, seed=5)
-    shown = rows[-1][0][-len(choices("switch")) :]
-    assert shown[place] == 1.0 == shown.sum()
-    values = controllers.switching_parameters(member).items()
-    given = ",".join(f"{key}={value[0]:g}" for key, value in values)
-    alone = f"{member}:{given}" if given else member
-    with Simulation(
-        scenario, "native", environment.episode_seed, [alone, "cubic"], record_deliveries=True
-    ) as simulation:
-        simulation.run()
-        assert np.array_equal(environment.deliveries(), simulation.deliveries())
 
 
 SLOW_START = observation_names(128, "window").index("slow_start")

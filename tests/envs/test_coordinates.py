@@ -81,8 +81,6 @@ def test_a_preset_in_part_gives_the_packets_of_the_whole_preset(controller):
         ("Tuning", {}),
         ("Tuning", {"coordinates": ALL}),
         ("Tuning", {"controller": "ibcca"}),
-        ("Scale", {"controller": "ibcca"}),
-        ("Switch", {}),
     ],
 )
 def test_an_environment_s_own_presets_are_actions_that_it_takes(name, arguments):
@@ -127,7 +125,6 @@ def test_rows_of_a_vector_environment_are_those_of_the_single_one():
         ({"coordinates": "beta"}, "give a list of names"),
         ({"coordinates": ("theta",), "controller": "ibcca"}, "leave one of the two out"),
         ({"environment": "window", "coordinates": ("beta",)}, "cannot be taken in part"),
-        ({"environment": "scale", "coordinates": ("beta",)}, "cannot be taken in part"),
     ],
 )
 def test_coordinates_that_do_not_fit_are_refused(arguments, text):

@@ -133,7 +133,7 @@ def test_it_runs_over_ns3_in_one_process_and_in_many(own):
         ({"environment": "mine"}, "unknown environment 'mine'.*there are: .*rate"),
         (
             {"environment": "mine", "action_space_name": "rate", "observations": "frame"},
-            "no observation layout is named 'frame'; there are: aurora, cycle, orca, recent, spans",
+            "no observation layout is named 'frame'; there are: cycle, recent, spans",
         ),
     ],
 )
@@ -242,12 +242,9 @@ def test_the_cpp_file_of_a_recipe_registers_itself(tmp_path, place):
 def test_cmake_takes_every_file_of_the_folder():
     names = {space.name for space in _core.action_spaces()}
     files = {path.name for path in (ROOT / "sim" / "environment").glob("*_action.cpp")}
-    # Two files have several spaces: a paper's, and one for each controller.
-    several = {"scale_action.cpp": {"scale", "orca"}}
-    several["parameters_action.cpp"] = {name for name in names if name.startswith("tuning:")}
-    alone = names - set().union(*several.values())
-    assert files == {f"{name}_action.cpp" for name in alone} | several.keys()
-    assert all(several.values()) and set().union(*several.values()) <= names
+    # One file has a space for each controller.
+    alone = {name for name in names if not name.startswith("tuning:")}
+    assert files == {f"{name}_action.cpp" for name in alone} | {"parameters_action.cpp"}
     layouts = {path.name for path in (ROOT / "sim" / "environment").glob("*_observation.cpp")}
     # `recent` and `cycle` are in the file of `spans`.
     alone = set(_core.observation_layouts()) - {"recent", "cycle"}

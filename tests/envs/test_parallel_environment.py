@@ -263,19 +263,6 @@ def test_a_flows_own_reward_is_measured_against_an_equal_part_of_the_link():
     assert active == {3, 4}
 
 
-def test_orcas_reward_of_a_flow_remembers_its_highest_rate():
-    environment = ParallelCongestionControlEnv(
-        "rate", helper.scenario(loss=0), reward="orca", reward_per_flow=True
-    )
-    environment.reset(seed=1)
-    earned = []
-    for exponent in (1, 0, -1, -1, -1, 0, 0):
-        _, rewards, *_ = environment.step({"flow-1": np.full(2, exponent, np.float32)})
-        earned += rewards.values()
-    assert earned[1] > 0.9
-    assert 0 < earned[-1] < 0.25
-
-
 def test_decisions_follow_the_agent_with_the_shortest_round_trip_time():
     flows = (Flow(name="far", extra_delay_ms=60), Flow(name="near"))
     environment = ParallelCongestionControlEnv(

@@ -130,8 +130,8 @@ def test_a_call_goes_on_as_before_and_each_copy_has_frames_of_its_own():
 
 @pytest.mark.parametrize("place", range(0, 256, 37))
 def test_networks_of_the_suite_stress_go_on_as_before(place, stress):
-    actions = helper.actions(make("switch").action_space, 12)
-    check_states(lambda: make("switch", scenario=stress[place]), 5, actions[:8], actions[8:])
+    actions = helper.actions(make("window").action_space, 12)
+    check_states(lambda: make("window", scenario=stress[place]), 5, actions[:8], actions[8:])
 
 
 class Stateful(quicgym.Controller):

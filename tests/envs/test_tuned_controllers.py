@@ -177,7 +177,7 @@ def test_without_controller_the_space_is_the_one_that_policies_were_published_fo
     "environment, controller, text",
     [
         ("Tuning-v1", "guided", "'guided': cannot be tuned, an agent decides in its place"),
-        ("Tuning-v1", "switching", "give one of bbr, bbr-combined"),
+        ("Tuning-v1", "external", "give one of bbr, bbr-combined"),
         ("Tuning-v1", "ibca", "'ibca': .*ibcca"),
         ("Rate-v1", "ibcca", "the actions of quicgym/Rate-v1 are for 'external'"),
     ],

@@ -28,7 +28,6 @@ Flow make_flow(fuzz::Input& input) {
     flow.ecn = (flags & 1U) != 0;
     flow.burst_retransmission = (flags & 2U) != 0;
     flow.mtu_bytes = (flags & 4U) != 0 ? 1500 : 0;
-    flow.scaled = (flags & 8U) != 0;
     flow.safe_envelope = (flags & 16U) != 0;
     flow.reordering_threshold = (flags >> 5U) & 1U;
     flow.ack_eliciting_threshold = input.byte() % 8U;

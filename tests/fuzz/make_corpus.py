@@ -117,7 +117,6 @@ CHOICES: tuple[tuple[str, dict[str, Any]], ...] = (
     *((name, {}) for name in _core.ENVIRONMENTS),
     *(("window", {"observations": layout}) for layout in _core.observation_layouts()),
     ("window", {"guard": True, "history_length": 3, "decision_interval_rtts": 2.5}),
-    ("scale", {"controller": "bbr3"}),
     ("tuning", {"controller": "cubic"}),
     ("tuning", {"coordinates": ("alpha", "gain_cycle")}),
 )

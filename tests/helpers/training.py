@@ -19,7 +19,6 @@ START: dict[str, dict[str, Any]] = {
     "td3": {"std": 0.2},
     "aggrevate": {},
     "coordinate-aggrevate": {"preset": "bbr"},
-    "choice-aggrevate": {"preset": "cubic"},
     "grpo": {},
 }
 _REPLAYS = {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2}
@@ -30,24 +29,21 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "td3": _REPLAYS,
     "aggrevate": {**_LEARNS, "windows": [-2, 0, 2]},
     "coordinate-aggrevate": {**_LEARNS, "values": {"cwnd_gain": [-0.5, 0, 0.5]}},
-    "choice-aggrevate": {**_LEARNS, "controllers": ["cubic", "vegas", "ibcca"]},
     "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
 }
-# One agent, that has an action for each of fifteen controllers, and a competitor.
-SWITCH: dict[str, Any] = {
-    "id": "quicgym/Switch-v1",
+# One agent and a competitor.
+WINDOW: dict[str, Any] = {
+    "id": "quicgym/Window-v1",
     "scenario": "./rival.yaml",
     "simulations": 4,
     "threads": 1,
-    "decision_interval_ms": 200,
+    "decision_interval_ms": 100,
     "reward_interval_ms": 100,
 }
-WINDOW = {**SWITCH, "id": "quicgym/Window-v1", "decision_interval_ms": 100}
 TUNING = {**WINDOW, "id": "quicgym/Tuning-v1", "history_length": 4}
 ENVIRONMENT: dict[str, dict[str, Any]] = {
     "aggrevate": WINDOW,
     "coordinate-aggrevate": TUNING,
-    "choice-aggrevate": SWITCH,
     "grpo": WINDOW,
 }
 

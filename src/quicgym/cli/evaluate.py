@@ -61,7 +61,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="NAME",
-            help="fair-throughput, delay, power, aurora, orca, or a function of a Python file "
+            help="fair-throughput, delay, power, or a function of a Python file "
             "(mine.py:reward; runs the file).",
         ),
     ] = "fair-throughput",

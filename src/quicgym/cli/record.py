@@ -12,7 +12,6 @@ from quicgym.cli import options
 EXAMPLES = (
     "quicgym record --policy window random --suite worlds --seeds 100 --out datasets",
     "quicgym record --policy bbr ebcc tuning-aggrevate-seed0 --suite training-50 --out datasets",
-    "quicgym record --policy cubic vegas bbr --environment switch --suite training-50 --out data",
 )
 
 

@@ -124,8 +124,8 @@ def test_exploration_takes_settings_that_are_compared():
     assert len(model.observations) == len(model.advantages) > 100
 
 
-def test_scale_learns_too_and_decisions_count():
-    model = learned(make(id="quicgym/Scale-v1", values={"window": [-0.5, 0, 0.5]}), 1)
+def test_decisions_count():
+    model = learned(make(values={"cwnd_gain": [-0.5, 0, 0.5]}), 1)
     assert model.step == 4 * (3 + 2) * 30
     assert model.advantages.shape[1:] == (3,)
 
@@ -138,7 +138,7 @@ def test_scale_learns_too_and_decisions_count():
         ("quicgym/Tuning-v1", {"values": {"beta": [1, 0]}}, "values = .*beta: .*rising"),
         ("quicgym/Tuning-v1", {"values": {"beta": [0, 2]}}, "from -1 to 1"),
         ("quicgym/Tuning-v1", {"temperature": 0}, "temperature = 0"),
-        ("quicgym/Rate-v1", {"values": {"window": [0, 1]}}, "no settings.*take Tuning or Scale"),
+        ("quicgym/Rate-v1", {"values": {"window": [0, 1]}}, "no settings.*take Tuning"),
     ],
 )
 def test_what_cannot_be_compared_is_named(id, arguments, message):

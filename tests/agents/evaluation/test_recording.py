@@ -94,19 +94,10 @@ def test_the_environment_comes_back_with_what_the_policy_decides_on(
     assert environment.spec.kwargs["scenario"] == "ebcc-single"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "id"),
-    [
-        (("bbr", "ebcc"), "quicgym/Tuning-v1"),
-        (("cubic", "vegas", "--environment", "switch"), "quicgym/Switch-v1"),
-    ],
-)
-def test_controllers_are_the_actions_that_do_the_same(
-    arguments: tuple[str, ...], id: str, quicgym: Command, folder: Path
-) -> None:
-    dataset = recorded(quicgym, "--policy", *arguments, seeds=1)
-    assert dataset.env_spec.id == id
-    environment: Any = gymnasium.make(id).unwrapped
+def test_controllers_are_the_actions_that_do_the_same(quicgym: Command, folder: Path) -> None:
+    dataset = recorded(quicgym, "--policy", "bbr", "ebcc", seeds=1)
+    assert dataset.env_spec.id == "quicgym/Tuning-v1"
+    environment: Any = gymnasium.make("quicgym/Tuning-v1").unwrapped
     for episode, about in zip(
         dataset.iterate_episodes(), dataset.storage.get_episode_metadata(range(4)), strict=True
     ):

@@ -33,7 +33,7 @@ def load(path):
     ("name", "arguments"),
     [
         ("rate", {}),
-        ("scale", {"controller": "cubic"}),
+        ("tuning", {"controller": "cubic"}),
         ("window", {"decision_interval_ms": 500.0, "history_length": 4}),
     ],
 )
@@ -50,7 +50,7 @@ def test_a_zip_without_its_environment_is_refused_with_those_that_fit(tmp_path):
     model.save(tmp_path / "mine.zip")
     with pytest.raises(quicgym.PolicyError) as refusal:
         load(tmp_path / "mine.zip")
-    assert "Rate-v1" in str(refusal.value) and "Scale-v1" in str(refusal.value)
+    assert "Rate-v1" in str(refusal.value)
     assert "quicgym.envs.sb3.save(model, " in str(refusal.value)
 
 
@@ -59,12 +59,12 @@ def test_the_remedy_for_a_zip_without_its_environment(tmp_path):
 
     from quicgym.envs.sb3 import RECORD, save
 
-    path, environments = tmp_path / "mine.zip", make("scale", decision_interval_ms=50.0)
+    path, environments = tmp_path / "mine.zip", make("rate", decision_interval_ms=50.0)
     model = train(environments)
     delattr(model.action_space, RECORD)
     model.save(path)
     save(PPO.load(path, env=environments), path)
-    assert load(path).decisions == quicgym.Decisions("scale", decision_interval_ms=50.0)
+    assert load(path).decisions == quicgym.Decisions("rate", decision_interval_ms=50.0)
     with pytest.raises(ValueError, match=r"env=make_sb3\('quicgym/Window-v1'\)"):
         save(PPO.load(path), path)
 

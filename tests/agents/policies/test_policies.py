@@ -10,7 +10,7 @@ from helpers import environments as helper
 import quicgym
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
-from quicgym.agents.policies.hand_coded import controller_policy, preset_policy, switch_policy
+from quicgym.agents.policies.hand_coded import controller_policy, preset_policy
 from quicgym.agents.policies.policy import ConstantPolicy, RandomPolicy
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_scenario
 from quicgym.envs.actions import PRESETS
@@ -79,19 +79,9 @@ def test_random_policies_follow_their_seed():
     assert first != earned(environment, RandomPolicy(space, seed=2))
 
 
-def test_a_choice_in_switch_earns_what_its_controller_earns():
-    environment = gymnasium.make("quicgym/Switch-v1", scenario=helper.scenario(flows=2))
-    by_options = controller_policy("vegas", environment.action_space)
-    assert earned(environment, switch_policy("vegas")) == earned(environment, by_options)
-    with pytest.raises(ValueError, match="'vega'; did you mean vegas"):
-        switch_policy("vega")
-
-
 @pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
-@pytest.mark.parametrize(
-    "policy", [preset_policy("bbr-extended"), switch_policy("ebcc")], ids=["tuning", "switching"]
-)
-def test_a_flow_that_starts_between_two_decisions_begins_with_its_action(policy, engine):
+def test_a_flow_that_starts_between_two_decisions_begins_with_its_action(engine):
+    policy = preset_policy("bbr-extended")
     flows = (Flow(name="first"), Flow(name="second", start_s=0.33))
     scenario = helper.scenario(flow_list=flows, loss=0)
     slow = dataclasses.replace(policy.decisions, decision_interval_ms=1500.0, safe_envelope=False)

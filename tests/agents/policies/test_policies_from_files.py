@@ -175,9 +175,9 @@ def test_files_of_two_folders_have_their_own_modules(write: Write, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("arguments", "action"),
-    [("'window'", 6), ("'scale', controller='ibcca'", [2.0, -0.5])],
+    [("'window'", 6), ("'tuning', coordinates=('beta', 'alpha')", [2.0, -0.5])],
 )
-def test_decisions_name_environment_and_controller(
+def test_decisions_name_environment_and_coordinates(
     write: Write, arguments: str, action: int | list[float]
 ) -> None:
     choice = write(

@@ -13,7 +13,7 @@ from quicgym.agents.training.configuration import ConfigError, load_training
 from quicgym.errors import PolicyError
 
 
-@pytest.mark.parametrize("name", ["ppo", "switch-wide", "window-v1-grpo"])
+@pytest.mark.parametrize("name", ["ppo", "window-start", "window"])
 def test_configurations_are_read_without_pytorch(name):
     code = (
         "import sys; from quicgym.agents.training.configuration import load_training; "
@@ -23,10 +23,10 @@ def test_configurations_are_read_without_pytorch(name):
 
 
 def test_an_environment_goes_by_its_name_or_its_id():
-    by_name = load_training("switch-wide", ["environment.id=switch"])
-    assert by_name == load_training("switch-wide")
-    with pytest.raises(ConfigError, match="'swich'; did you mean switch"):
-        load_training("switch-wide", ["environment.id=swich"])
+    by_name = load_training("rate-ppo", ["environment.id=rate"])
+    assert by_name == load_training("rate-ppo")
+    with pytest.raises(ConfigError, match="'rat'; did you mean rate"):
+        load_training("rate-ppo", ["environment.id=rat"])
 
 
 @pytest.mark.parametrize(

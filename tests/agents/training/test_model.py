@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quicgym
-from quicgym import Simulation, controllers
+from quicgym import Simulation
 from quicgym.agents.policies.learned import load_policy
 from quicgym.agents.training.configuration import ConfigError, load_training, training_names
 from quicgym.envs.actions import action_parameters
@@ -49,8 +49,6 @@ PRESET_STARTS = [
     ("ppo", "quicgym/Tuning-v1", "bbr-combined", {}),
     ("ppo", "quicgym/Tuning-v1", "ebcc", {"gamma": 60, "beta": 0.341, "alpha": 0}),
     ("grpo", "quicgym/Tuning-v1", "bbr-smooth", {}),
-    ("ppo", "quicgym/Switch-v1", "vegas", {}),
-    ("choice-aggrevate", "quicgym/Switch-v1", "ibcca", {}),
 ]
 
 
@@ -103,10 +101,6 @@ def test_its_episode_is_the_preset_s_packet_by_packet(
         parameters = {
             name: value if name == "gain_cycle" else value[0]
             for name, value in action_parameters(action).items()
-        }
-    elif environment == "quicgym/Switch-v1":
-        parameters = {
-            name: value[0] for name, value in controllers.switching_parameters(preset).items()
         }
     scenario = helper.scenario(flows=2, duration_s=3)
     arguments = {**policy.decisions.arguments, "record_deliveries": True}

@@ -35,7 +35,7 @@ def draws(name, count, seed=0):
 
 MIXTURES = ("wide", "worlds")
 WORLDS = [name.removeprefix("heldout-") for name in WORLD_SUITES]
-OUTSIDE_STRESS = ("5g", "aurora", "leo", "ordinary", "responsive", "stress-training", *WORLDS)
+OUTSIDE_STRESS = ("5g", "leo", "ordinary", "responsive", "stress-training", *WORLDS)
 
 
 def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
