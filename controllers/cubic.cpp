@@ -63,7 +63,6 @@ void Cubic::on_ack(const AckEvent& event) {
     last_ack_time_ = event.now;
 
     const double acked = static_cast<double>(event.newly_acked_bytes) * segments_per_byte_;
-    if (slow_start_exit_.converging()) converge(acked, 0.0);
     if (in_slow_start()) {
         slow_start(event, acked);
     } else if (!recovery_.covers(event.largest_acked_sent_time) && !event.app_limited) {
@@ -137,21 +136,7 @@ void Cubic::on_loss(const LossEvent& event) {
     const Undo before{window_, cwnd_prior_, slow_start_threshold_, w_max_,      k_seconds_, epoch_start_,
                       w_est_,  epoch_c_,    epoch_alpha_,          has_maximum_};
     if (congestion_event(event.now, event.largest_lost_sent_time)) undo_ = before;
-    if (slow_start_exit_.converging())
-        converge(0.0, static_cast<double>(event.lost_bytes) * segments_per_byte_);
     publish();
-}
-
-// Rapid Start: the recovery period ends with beta times what the path holds, so that is the plateau.
-void Cubic::converge(double acked, double lost) {
-    if (recovery_.active()) {
-        window_ = std::max(slow_start_exit_.converge(window_, acked, lost),
-                           static_cast<double>(kMinimumWindowDatagrams));
-    } else {
-        slow_start_exit_.end_convergence();
-        w_max_ = cwnd_prior_ = window_ / parameters_.beta;
-    }
-    slow_start_threshold_ = window_;
 }
 
 // RFC 9002 7.1: an increase of the ECN-CE count is treated as a loss.
@@ -174,7 +159,6 @@ void Cubic::on_spurious_loss(Time) {
     epoch_alpha_ = undo_->epoch_alpha;
     has_maximum_ = undo_->has_maximum;
     undo_.reset();
-    slow_start_exit_.end_convergence();
     publish();
 }
 
@@ -182,7 +166,6 @@ void Cubic::on_spurious_loss(Time) {
 bool Cubic::congestion_event(Time now, Time sent_time) {
     if (recovery_.covers(sent_time)) return false;
     recovery_.begin(now);
-    const bool first = std::isinf(slow_start_threshold_);
     // RFC 9438 4.7.
     const bool shrinking = window_ < w_max_;
     w_max_ =
@@ -190,8 +173,7 @@ bool Cubic::congestion_event(Time now, Time sent_time) {
     has_maximum_ = true;
     // RFC 9438 4.6, with cwnd for flight_size, as a QUIC sender that minds RFC 9002 7.8 may.
     cwnd_prior_ = window_;
-    window_ = std::max(slow_start_exit_.reduced(parameters_.slow_start, first, window_, parameters_.beta),
-                       static_cast<double>(kMinimumWindowDatagrams));
+    window_ = std::max(window_ * parameters_.beta, static_cast<double>(kMinimumWindowDatagrams));
     slow_start_threshold_ = window_;
     epoch_start_ = kNever;
     publish();

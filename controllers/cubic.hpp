@@ -64,7 +64,6 @@ private:
     void slow_start(const AckEvent& event, double acked);
     void congestion_avoidance(const AckEvent& event, double acked);
     void begin_epoch(Time now);
-    void converge(double acked, double lost);
     bool congestion_event(Time now, Time sent_time);
     void publish();
 

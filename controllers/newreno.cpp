@@ -1,7 +1,6 @@
 #include "controllers/newreno.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "controllers/parameters.hpp"
@@ -64,7 +63,6 @@ void NewReno::on_ack(const AckEvent& event) {
     // RFC 9002 B.5: no growth for packets of the recovery period, nor (7.8) while underutilised.
     const bool may_grow = !recovery_.covers(event.largest_acked_sent_time) && !event.app_limited &&
                           event.now != last_reduction_;
-    if (slow_start_exit_.converging()) converge(event.newly_acked_bytes, 0);
     if (in_slow_start()) {
         slow_start(event, may_grow);
     } else if (may_grow && parameters_.growth_per_ack >= 0.5) {
@@ -97,21 +95,7 @@ void NewReno::slow_start(const AckEvent& event, bool may_grow) {
 
 void NewReno::on_loss(const LossEvent& event) {
     congestion_event(event.now, event.largest_lost_sent_time, event.in_flight_bytes + event.lost_bytes);
-    if (slow_start_exit_.converging()) converge(0, event.lost_bytes);
     update_pacing_rate();
-}
-
-// Rapid Start, until the recovery period ends.
-void NewReno::converge(std::uint64_t acked_bytes, std::uint64_t lost_bytes) {
-    if (!recovery_.active()) {
-        slow_start_exit_.end_convergence();
-        return;
-    }
-    const auto [window, acked, lost] =
-        std::array{static_cast<double>(window_bytes_), static_cast<double>(acked_bytes),
-                   static_cast<double>(lost_bytes)};
-    slow_start_threshold_ = static_cast<std::uint64_t>(slow_start_exit_.converge(window, acked, lost));
-    window_bytes_ = std::max(slow_start_threshold_, kMinimumWindowDatagrams * max_datagram_bytes_);
 }
 
 // RFC 9002 7.1: an increase of the ECN-CE count is treated as a loss.
@@ -129,9 +113,8 @@ void NewReno::congestion_event(Time now, Time sent_time, std::uint64_t flight_by
         recovery_.begin(now);
     }
     const std::uint64_t reduced = parameters_.flight_size >= 0.5 ? flight_bytes : window_bytes_;
-    slow_start_threshold_ = static_cast<std::uint64_t>(
-        slow_start_exit_.reduced(parameters_.slow_start, slow_start_threshold_ == kNoThreshold,
-                                 static_cast<double>(reduced), parameters_.loss_reduction_factor));
+    slow_start_threshold_ =
+        static_cast<std::uint64_t>(static_cast<double>(reduced) * parameters_.loss_reduction_factor);
     window_bytes_ = std::max(slow_start_threshold_, kMinimumWindowDatagrams * max_datagram_bytes_);
     acked_bytes_ = 0;
     update_pacing_rate();

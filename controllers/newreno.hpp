@@ -38,7 +38,6 @@ private:
     bool in_slow_start() const { return window_bytes_ < slow_start_threshold_; }
     void slow_start(const AckEvent& event, bool may_grow);
     void congestion_event(Time now, Time sent_time, std::uint64_t flight_bytes);
-    void converge(std::uint64_t acked_bytes, std::uint64_t lost_bytes);
     void update_pacing_rate();
 
     NewRenoParameters parameters_;

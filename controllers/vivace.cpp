@@ -1,6 +1,7 @@
-// PCC Vivace with its latency utility, Dong et al., "PCC Vivace: Online-Learning Congestion Control"
-// (NSDI 2018; "the paper" below), for QUIC.
+// PCC Vivace as its authors distribute it: PCC-Uspace, branch master at 30c2cfe, with the utility "Vivace"
+// and the sender PccVivaceSender; "the code" below.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "controllers/monitor_intervals.hpp"
@@ -12,23 +13,21 @@ namespace quicgym {
 namespace {
 
 constexpr char kName[] = "vivace";
-constexpr double kSlowestDatagramsPerRtt = 2.0;  // RFC 9002 7.2, kMinimumWindow
-constexpr double kDoubtfulPackets = 2.0;
-constexpr double kDoubtfulLossRate = 0.05;
+constexpr double kMebibit = 1024.0 * 1024.0 / 8.0;  // what the code calls a Mbit, in bytes
+constexpr double kFewestSamples = 4.0;              // of the RTT in an interval
+constexpr double kAmplifierExponent = 1.2;
+constexpr double kFirstBoundary = 0.05;
+constexpr double kBoundaryStep = 0.05;
+constexpr double kSmallestChangeMbps = 0.5;
+constexpr double kIgnoredRiseSeconds = 1e-3;  // of the RTT over an interval of the starting phase
 
 struct VivaceParameters {
     double throughput_exponent = VivaceUtility().throughput_exponent;
     double latency_coefficient = VivaceUtility().latency_coefficient;
     double loss_coefficient = VivaceUtility().loss_coefficient;
     double probing_step = 0.05;
-    double probing_pairs = 1.0;
-    double double_check = 1.0;  // 0 or 1
-    double rate_change_factor = 1.0;
-    double first_boundary = 0.05;
-    double boundary_step = 0.1;
-    double gradient_tolerance = 0.01;
-    double swing_buffer = 0.0;
-    double smallest_interval_packets = 10.0;
+    double probing_pairs = 3.0;
+    double smallest_rate_mbps = 0.5;
     double window_gain = 2.0;
 };
 
@@ -37,49 +36,23 @@ const ParameterTable<VivaceParameters>& table() {
     static const ParameterTable<P> rows = {
         number<P, &P::throughput_exponent>("throughput_exponent", 0.1, 0.999, "",
                                            "t in u = x^t - b * x * dRTT/dT - c * x * L, with x in Mbps",
-                                           "Vivace paper, equation 1"),
+                                           "PCC-Uspace, kSendingRateExponent"),
         number<P, &P::latency_coefficient>("latency_coefficient", 0.0, 1e6, "", "b",
-                                           "Vivace paper, equation 1 and section 3.1")
+                                           "PCC-Uspace, kLatencyCoefficient")
             .logarithmic(1.0),
         number<P, &P::loss_coefficient>("loss_coefficient", 0.0, 1e4, "", "c",
-                                        "Vivace paper, equation 1 and section 3.2")
+                                        "PCC-Uspace, kVivaceLossCoefficient")
             .logarithmic(0.1),
         number<P, &P::probing_step>("probing_step", 0.001, 0.5, "",
-                                    "epsilon: intervals in pairs have the rates r * (1 + epsilon) and "
-                                    "r * (1 - epsilon)",
-                                    "Vivace paper, section 4.2")
+                                    "Intervals in pairs have the rates r * (1 + this) and r * (1 - this)",
+                                    "PCC-Uspace, kProbingStepSize")
             .logarithmic(),
         number<P, &P::probing_pairs>("probing_pairs", 1.0, 4.0, "pairs",
-                                     "Pairs of intervals per decision, which must agree",
-                                     "Vivace paper, section 4.2; 2 in PCC Allegro, NSDI 2015, section 3.1"),
-        number<P, &P::double_check>(
-            "double_check", 0.0, 1.0, "",
-            "1: a rise is measured again where the slower intervals lost over two packets more and 5% are lost in "
-            "all, and a confirmed one is averaged with the first; 0: the rise counts at once",
-            "Vivace paper, section 4.3"),
-        number<P, &P::rate_change_factor>("rate_change_factor", 0.001, 100.0, "Mbps²",
-                                          "theta0: the rate changes by theta0 * gradient * m(tau)",
-                                          "Vivace paper, section 4.2")
-            .logarithmic(),
-        number<P, &P::first_boundary>("first_boundary", 0.001, 1.0, "",
-                                      "omega0: first limit of a change, as a share of the rate",
-                                      "Vivace paper, section 4.2")
-            .logarithmic(),
-        number<P, &P::boundary_step>("boundary_step", 0.0, 1.0, "",
-                                     "delta: what each change beyond the limit adds to it",
-                                     "Vivace paper, section 4.2")
-            .logarithmic(0.01),
-        number<P, &P::gradient_tolerance>("gradient_tolerance", 0.0, 1.0, "",
-                                          "An RTT gradient smaller than this counts as 0",
-                                          "Vivace paper, section 4.3")
-            .logarithmic(0.001),
-        number<P, &P::swing_buffer>("swing_buffer", 0.0, 100.0, "decisions",
-                                    "After turns, at most so many decisions do not raise tau; 0: none",
-                                    "PCC-Uspace, branch NSDI-2018; the paper has none")
-            .logarithmic(1.0),
-        number<P, &P::smallest_interval_packets>("smallest_interval_packets", 2.0, 1000.0, "packets",
-                                                 "A monitor interval lasts for one RTT and so many packets",
-                                                 "the paper leaves it open")
+                                     "Pairs of intervals per decision: most of them raise the rate, all of "
+                                     "them lower it",
+                                     "PCC-Uspace, kNumIntervalGroupsInProbingPrimary"),
+        number<P, &P::smallest_rate_mbps>("smallest_rate_mbps", 0.001, 100.0, "Mbps", "The lowest rate",
+                                          "PCC-Uspace, kMinSendingRate")
             .logarithmic(),
         number<P, &P::window_gain>("window_gain", 1.2, 10.0, "",
                                    "The window is this times rate * smoothed RTT, and the initial window",
@@ -87,6 +60,57 @@ const ParameterTable<VivaceParameters>& table() {
     };
     return rows;
 }
+
+// Whether the mean RTTs of the latest intervals rise by more than they are used to.
+class RttTrend {
+public:
+    // With the mean RTT of an interval, in seconds.
+    bool rises(double mean_rtt) {
+        std::rotate(means_.begin(), means_.begin() + 1, means_.end());
+        means_.back() = mean_rtt;
+        if (++count_ < means_.size()) return false;
+        const double gradient = slope();
+        if (smallest_ < kNoGradient || std::abs(gradient) < kTiny * smallest_) {
+            smallest_ = deviation_ = std::abs(gradient);
+            mean_ = 0.0;
+            last_ = gradient;
+            return false;
+        }
+        const bool unusual = std::abs(gradient - mean_) > kDeviations * deviation_;
+        if (!unusual) {
+            deviation_ += kWeight * (std::abs(gradient - last_) - deviation_);
+            mean_ += kWeight * (gradient - mean_);
+            last_ = gradient;
+        }
+        smallest_ = std::min(smallest_, std::abs(gradient));
+        return unusual && gradient > 0.0;
+    }
+
+private:
+    static constexpr std::size_t kHistory = 6;    // kRttHistoryLen
+    static constexpr double kNoGradient = 1e-12;  // seconds; 1e-6 us in the code
+    static constexpr double kTiny = 0.01;         // 1 / kBeta
+    static constexpr double kDeviations = 2.0;    // kInflationToleranceGain
+    static constexpr double kWeight = 0.1;        // kAlpha
+
+    // Of a linear regression over the intervals' numbers.
+    double slope() const {
+        double sum = 0.0, spread = 0.0;
+        for (std::size_t i = 0; i < kHistory; ++i) {
+            const double place = static_cast<double>(i) - 0.5 * static_cast<double>(kHistory - 1);
+            sum += place * means_[i];
+            spread += place * place;
+        }
+        return sum / spread;
+    }
+
+    std::array<double, kHistory> means_{};
+    std::size_t count_ = 0;
+    double mean_ = 0.0;
+    double deviation_ = 0.0;
+    double smallest_ = 0.0;
+    double last_ = 0.0;
+};
 
 class Vivace final : public MonitoringController {
 public:
@@ -101,141 +125,153 @@ public:
         parameters_ = with_values(table(), kName, parameters_, values);
     }
     ParameterValues parameters() const override { return to_values(table(), parameters_); }
-    void on_persistent_congestion(Time now) override {
-        doubted_gradient_ = 0.0;
-        MonitoringController::on_persistent_congestion(now);
-    }
 
 private:
-    bool is_long_enough(const MonitorInterval& interval, Time now) const override;
+    struct Measured {
+        double rate = 0.0;  // as planned, bytes per second
+        double utility = 0.0;
+    };
+
+    bool is_long_enough(const MonitorInterval& interval, Time now) const override {
+        return interval.samples() >= kFewestSamples && interval.age(now) >= min_rtt();
+    }
     double probing_step() const override { return parameters_.probing_step; }
     std::size_t probing_pairs() const override { return static_cast<std::size_t>(parameters_.probing_pairs); }
-    double smallest_rate() const override {
-        return kSlowestDatagramsPerRtt * static_cast<double>(max_datagram_bytes_) / rtt_seconds();
-    }
+    double smallest_rate() const override { return parameters_.smallest_rate_mbps * kBytesPerSecondPerMbps; }
     double window_gain() const override { return parameters_.window_gain; }
-    void decide() override;
 
-    double utility(const MonitorInterval& interval) const;
+    void decide() override;
+    Measured measured(const MonitorInterval& interval);
     void decide_starting();
     void decide_probing();
-    bool is_doubtful() const;
-    void change_rate(double gradient);
+    void decide_moving();
+    void move(double direction, double utility_change, double rate_change, double amplifier);
+    void enter_moving_unless_slowest();
 
     VivaceParameters parameters_;
-    double last_utility_ = 0.0;       // of the starting phase
-    double doubted_gradient_ = 0.0;   // of the measurement that is being checked; 0: none
-    double direction_ = 0.0;          // 1 up, -1 down, 0 none yet
-    double consecutive_ = 0.0;        // the paper's tau
-    double swings_ = 0.0;             // left in the swing buffer
-    double boundary_exceeded_ = 0.0;  // the paper's k
+    RttTrend trend_;
+    Measured latest_;
+    double direction_ = 0.0;          // 1 up, -1 down
+    std::uint64_t rounds_ = 1;        // in this phase
+    double boundary_exceeded_ = 0.0;  // changes beyond the boundary, less those within it
 };
 
-// About one RTT, section 4; and enough packets to see a gradient.
-bool Vivace::is_long_enough(const MonitorInterval& interval, Time now) const {
-    const double bytes = parameters_.smallest_interval_packets * static_cast<double>(max_datagram_bytes_);
-    return interval.age(now) >= std::max(smoothed_rtt(), static_cast<Time>(bytes / interval.rate() * 1e9));
-}
-
-double Vivace::utility(const MonitorInterval& interval) const {
+// A rise of the RTT counts where it is more than the noise around it, or where a trend goes on over
+// intervals; a fall never does.
+Vivace::Measured Vivace::measured(const MonitorInterval& interval) {
+    double gradient = interval.rtt_gradient();
+    const bool rises = trend_.rises(interval.mean_rtt());
+    const bool is_noise = interval.rtt_residual() >= std::abs(gradient) * interval.mean_rtt();
+    const bool is_little = phase_ == Phase::starting && gradient * interval.seconds() < kIgnoredRiseSeconds;
+    if ((is_noise && !rises) || is_little || gradient < 0.0) gradient = 0.0;
     const VivaceUtility utility{parameters_.throughput_exponent, parameters_.latency_coefficient,
                                 parameters_.loss_coefficient};
-    const double gradient = interval.rtt_gradient();
-    const double filtered = std::abs(gradient) < parameters_.gradient_tolerance ? 0.0 : gradient;
-    return utility.of(interval.sent_mbps(), filtered, interval.loss_rate());
+    return {interval.rate(), utility.of(interval.sent_mbps(), gradient, interval.loss_rate())};
 }
 
 void Vivace::decide() {
-    if (phase_ == Phase::starting) {
-        decide_starting();
-    } else {
-        decide_probing();
+    switch (phase_) {
+        case Phase::starting:
+            return decide_starting();
+        case Phase::probing:
+            return decide_probing();
+        case Phase::moving:
+            return decide_moving();
     }
 }
 
-// Section 4: the rate doubles until the utility falls for the first time.
 void Vivace::decide_starting() {
-    const double reached = utility(interval(0));
-    if (reached > last_utility_) {
-        last_utility_ = reached;
-        set_rate(rate() * 2.0);
+    const Measured reached = measured(interval(0));
+    if (reached.utility > latest_.utility) {
+        latest_ = reached;
+        set_rate(2.0 * rate());
     } else {
         phase_ = Phase::probing;
+        rounds_ = 1;
         set_rate(rate() / 2.0);
     }
 }
 
-// Section 4.2, the gradient of the utility; pairs that contradict one another are measured again.
+// Up if more than half of the pairs are for it, down if all are.
 void Vivace::decide_probing() {
-    double sum = 0.0;
-    double sign = 0.0;
-    for (std::size_t i = 0; i < planned(); i += 2) {
-        const MonitorInterval& one = interval(i);
-        const MonitorInterval& other = interval(i + 1);
-        const double difference_mbps = one.sent_mbps() - other.sent_mbps();
-        if (difference_mbps * (one.rate() - other.rate()) <= 0.0) return;  // not sent as planned
-        const double gradient = (utility(one) - utility(other)) / difference_mbps;
-        if (gradient == 0.0 || gradient * sign < 0.0) return;
-        sign = gradient > 0.0 ? 1.0 : -1.0;
-        sum += gradient;
-    }
-    double gradient = 2.0 * sum / static_cast<double>(planned());
-    if (parameters_.double_check >= 0.5 && gradient > 0.0 && is_doubtful()) {
-        if (doubted_gradient_ == 0.0) {
-            doubted_gradient_ = gradient;
-            return;
-        }
-        gradient = (gradient + doubted_gradient_) / 2.0;
-    }
-    doubted_gradient_ = 0.0;
-    change_rate(gradient);
-}
-
-// Section 4.3: sending faster is hardly the reason for less loss. How much less, and at which loss rate, is
-// from the code of the submission (PCC-Uspace, branch NSDI-2018).
-bool Vivace::is_doubtful() const {
-    double sent = 0.0, lost_faster = 0.0, lost_slower = 0.0;
-    for (std::size_t i = 0; i < planned(); i += 2) {
-        const bool first_is_faster = interval(i).rate() > interval(i + 1).rate();
-        sent += interval(i).sent_bytes() + interval(i + 1).sent_bytes();
-        lost_faster += interval(first_is_faster ? i : i + 1).lost_bytes();
-        lost_slower += interval(first_is_faster ? i + 1 : i).lost_bytes();
-    }
-    return lost_faster > 0.0 &&
-           lost_slower - lost_faster > kDoubtfulPackets * static_cast<double>(max_datagram_bytes_) &&
-           lost_faster + lost_slower >= kDoubtfulLossRate * sent;
-}
-
-// Section 4.2: confidence amplifier and dynamic change boundary.
-void Vivace::change_rate(double gradient) {
-    const double direction = gradient > 0.0 ? 1.0 : -1.0;
-    if (direction != direction_) {
-        direction_ = direction;
-        consecutive_ = 1.0;
-        swings_ = std::min(swings_ + 1.0, parameters_.swing_buffer);
-        boundary_exceeded_ = 0.0;
-    } else if (swings_ >= 1.0) {
-        swings_ -= 1.0;
+    const std::size_t pairs = planned() / 2;
+    std::array<Measured, 2 * kMostPairs> all;
+    for (std::size_t i = 0; i < 2 * pairs; ++i) all[i] = measured(interval(i));
+    const auto votes_up = [&all](std::size_t pair) {
+        const Measured &one = all[2 * pair], &other = all[2 * pair + 1];
+        return (one.utility > other.utility) == (one.rate > other.rate);
+    };
+    std::size_t up = 0;
+    for (std::size_t pair = 0; pair < pairs; ++pair) up += votes_up(pair) ? 1 : 0;
+    if (up <= pairs / 2 && up > 0) {
+        ++rounds_;
     } else {
-        consecutive_ += 1.0;
+        direction_ = up > 0 ? 1.0 : -1.0;
+        double utility_change = 0.0;
+        for (std::size_t pair = 0; pair < pairs; ++pair) {
+            if (votes_up(pair) != (direction_ > 0.0)) continue;
+            const Measured &one = all[2 * pair], &other = all[2 * pair + 1];
+            utility_change += std::abs(one.utility - other.utility) / static_cast<double>(pairs);
+            latest_ = one.utility > other.utility ? one : other;
+        }
+        set_rate(rate() * (1.0 + direction_ * parameters_.probing_step));
+        rounds_ = 1;
+        boundary_exceeded_ = 0.0;
+        move(direction_, utility_change, std::abs(all[0].rate - all[1].rate), 1.0);
+        enter_moving_unless_slowest();
     }
-    const double amplifier = consecutive_ <= 3.0 ? consecutive_ : 2.0 * consecutive_ - 3.0;  // m(tau)
-    const double wanted =
-        std::abs(amplifier * parameters_.rate_change_factor * gradient) * kBytesPerSecondPerMbps / rate();
-    const double boundary = parameters_.first_boundary + boundary_exceeded_ * parameters_.boundary_step;
+    // Nothing is gained by probing at the lowest rate.
+    if ((rounds_ > 1 || phase_ == Phase::moving) && rate() <= smallest_rate()) {
+        phase_ = Phase::starting;
+        rounds_ = 1;
+        boundary_exceeded_ = 0.0;
+    }
+}
+
+// On in the same direction while the utility rises in it, and otherwise a step back.
+void Vivace::decide_moving() {
+    const Measured reached = measured(interval(0));
+    const double utility_change = reached.utility - latest_.utility;
+    const double rate_change = reached.rate - latest_.rate;
+    if (utility_change * rate_change * direction_ > 0.0) {
+        ++rounds_;
+        const double amplifier = std::pow(static_cast<double>((rounds_ + 1) / 2), kAmplifierExponent);
+        move(direction_, std::abs(utility_change), std::abs(rate_change), amplifier);
+        latest_ = reached;
+        enter_moving_unless_slowest();
+    } else {
+        rounds_ = 1;
+        phase_ = Phase::probing;
+        if (rate_change != 0.0) move(-direction_, std::abs(utility_change), std::abs(rate_change), 1.0);
+    }
+}
+
+// The change grows with the gradient of the utility, up to a boundary that widens with each change beyond it.
+void Vivace::move(double direction, double utility_change, double rate_change, double amplifier) {
+    const double gradient = utility_change * kMebibit / rate_change;
+    const double wanted = amplifier * gradient * kMebibit;
+    const double boundary = rate() * (kFirstBoundary + kBoundaryStep * boundary_exceeded_);
     if (wanted > boundary) {
         boundary_exceeded_ += 1.0;
-    } else if (boundary_exceeded_ > 0.0) {
-        // The smallest k with which the change fits; without steps there is none but 0.
-        const double missing = std::max(wanted - parameters_.first_boundary, 0.0);
-        boundary_exceeded_ = missing > 0.0 ? std::ceil(missing / parameters_.boundary_step) : 0.0;
+    } else {
+        boundary_exceeded_ = std::max(boundary_exceeded_ - 1.0, 0.0);
     }
-    set_rate(rate() * (1.0 + direction * std::min(wanted, boundary)));
+    const double change = std::max(std::min(wanted, boundary), kSmallestChangeMbps * kBytesPerSecondPerMbps);
+    set_rate(rate() + direction * change);
+}
+
+void Vivace::enter_moving_unless_slowest() {
+    phase_ = Phase::moving;
+    if (rate() > smallest_rate()) return;
+    phase_ = Phase::probing;
+    rounds_ = 1;
+    boundary_exceeded_ = 0.0;
 }
 
 ControllerSpecification vivace_specification() {
-    return {kName, "PCC Vivace: the rate follows the gradient of a utility of throughput, delay and loss",
-            "Dong et al., NSDI 2018", specifications(table(), VivaceParameters()), construct<Vivace>};
+    return {kName, "PCC Vivace as PCC-Uspace, its authors' implementation, has it",
+            "PCC-Uspace (github.com/PCCproject), branch master at 30c2cfe",
+            specifications(table(), VivaceParameters()), construct<Vivace>};
 }
 
 const Registration registered(vivace_specification);

@@ -185,7 +185,6 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
         "reality",
         "responsive",
         "rtt-fairness",
-        "short-transfers",
         "stress",
         "validation",
     ]
