@@ -36,7 +36,7 @@ from quicgym.real.stacks import find_stack
 
 HAND_CODED = ("newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic", "bbr",
               "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc")  # fmt: skip
-LEARNED = ("window", "tuning-aggrevate-seed0")
+LEARNED = ("window", "tuning")
 SOURCES = ("simulator", "virtual", "real")
 GAPS = (("implementation", "virtual", "simulator"), ("wall-clock", "real", "virtual"),
         ("total", "real", "simulator"))  # fmt: skip

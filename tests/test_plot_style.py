@@ -45,7 +45,7 @@ def test_every_controller_of_quicgym_and_every_published_policy_has_a_look_of_it
 
 
 def test_parameters_change_the_style_and_leave_the_colour() -> None:
-    for name in ("ebcc", "cubic+", "window-v1-grpo-seed1"):
+    for name in ("ebcc", "cubic+", "window-seed1"):
         plain, changed = look_of(name), look_of(f"{name}:gamma=3")
         assert changed.colour == plain.colour and changed.style != plain.style
 

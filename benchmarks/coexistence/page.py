@@ -21,7 +21,7 @@ from quicgym.cli import options
 from quicgym.envs.simulation.window import WHOLE
 from quicgym.output_folders import write_atomically
 
-RECOMMENDED = ("window", "tuning-aggrevate-seed0")
+RECOMMENDED = ("window", "tuning")
 FIRST = ("bbr3", "copa", "prague", "vivace")
 """The figure draws the curves of the first subjects: the recommended policies, and these."""
 ADOPTED = ("users_receive_rate_mbps", "others_receive_rate_mbps")

@@ -115,24 +115,17 @@ LOOKS = {
 
 LEARNED_COLOURS = {
     "window": FOREST,
-    "window-v1-aggrevate": INDIGO,
-    "window-v1-grpo": WINE,
     "tuning": OLIVE,
-    "tuning-bbr3": OLIVE,
-    "tuning-aggrevate": TEAL,
     "low-delay": ROSE,
 }
-"""Of published policies by family; the seed decides the line style."""
-_FIRST_STYLES = {
-    "tuning-bbr3": 2,
-}
+"""Of published policies, and of trainings by these names, whose seed decides the line style."""
 _SEED = re.compile(r"-seed(\d+)$")
 
 
 def look_of(name: str) -> Look:
     """Returns how a controller or a policy is drawn, in every figure of every command.
 
-    Names are those of results: `cubic`, `ebcc:gamma=3`, `window-v1-grpo-seed1`, or a user's own.
+    Names are those of results: `cubic`, `ebcc:gamma=3`, `window-seed1`, or a user's own.
     Parameters change the line style, not the colour. A name that is not in the table gets a look
     that follows from the name.
     """
@@ -145,8 +138,8 @@ def look_of(name: str) -> Look:
     family = _SEED.sub("", base)
     if family in LEARNED_COLOURS:
         seed = _SEED.search(base)
-        style = _FIRST_STYLES.get(family, 0) + (int(seed[1]) if seed else 0)
-        return Look(LEARNED_COLOURS[family], (style + bool(parameters)) % len(DASHES))
+        style = (int(seed[1]) if seed else 0) + bool(parameters)
+        return Look(LEARNED_COLOURS[family], style % len(DASHES))
     number = _number(name)
     colours = (GREY, WINE, TEAL, INDIGO, OLIVE)
     return Look(colours[number % len(colours)], number // len(colours) % len(DASHES))

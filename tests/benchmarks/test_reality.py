@@ -40,7 +40,7 @@ def make_rows(policies, seeds):
 
 
 def test_the_report_has_both_gaps_and_their_sum():
-    policies = ["cubic", "bbr", "window-v1-grpo-seed1"]
+    policies = ["cubic", "bbr", "window"]
     report = make_report(make_rows(policies, 2), "noq", ["a"], policies, 2, "make it")
     assert "| implementation | hand-coded | 2 | -0.40 [-0.40, -0.40] | ≤ 0.5: met" in report
     assert "| wall-clock | hand-coded | 2 | -1.61 [-1.61, -1.61] | ≤ 1: missed, 0 cells" in report

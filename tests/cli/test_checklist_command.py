@@ -128,7 +128,7 @@ def test_the_table_and_the_page_show_every_question(quicgym: Command, tmp_path: 
 @pytest.mark.train
 def test_a_learned_policy_has_a_checklist(quicgym: Command, tmp_path: Path) -> None:
     done = quicgym(
-        "checklist", "window-v1-grpo-seed1", "--checklist", written(tmp_path), "--seeds", "2",
+        "checklist", "window", "--checklist", written(tmp_path), "--seeds", "2",
         "--format", "json",
     )  # fmt: skip
     assert json.loads(done.stdout)["items"][0]["checks"][0]["verdict"] == "met"

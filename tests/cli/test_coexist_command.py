@@ -75,7 +75,7 @@ def test_csv_and_table_have_every_cell(quicgym: Command) -> None:
 
 def test_a_learned_policy_and_a_window(quicgym: Command) -> None:
     done = quicgym(
-        "coexist", "mine=window-v1-grpo-seed2", *TINY, "--seeds", "1", "--counts", "1", "--from-s",
+        "coexist", "mine=window", *TINY, "--seeds", "1", "--counts", "1", "--from-s",
         "9", "--format", "json", "--out", "here",
     )  # fmt: skip
     document = json.loads(done.stdout)

@@ -292,7 +292,7 @@ def test_policy_is_no_controller_and_an_agent_no_policy(tmp_path):
     path = random_agent("orca", tmp_path)
     with pytest.raises(package.errors.PolicyError, match="a controller with a clock of its own"):
         package.load_policy(str(path))
-    policy = PRETRAINED / "orca-retrained.json"
+    policy = PRETRAINED / "tuning.json"
     with pytest.raises(ScenarioError, match="is a policy of an environment, not a controller"):
         package.run(path_of(10, 30, 60), str(policy))
 

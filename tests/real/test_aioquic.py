@@ -119,8 +119,8 @@ def test_packets_in_flight_are_those_that_the_library_counts(told, lossy):
 
 
 def test_a_learned_policy_decides_at_its_interval(scenario):
-    result = run_stack(scenario, "window-v1-grpo-seed1", "aioquic", "virtual")
-    assert result.flows[0].controller == "window-v1-grpo-seed1"
+    result = run_stack(scenario, "window", "aioquic", "virtual")
+    assert result.flows[0].controller == "window"
     windows = result.trace()["window_bytes"]
     assert len(np.unique(windows)) > 5
     assert result.metrics["goodput_mbps"] > 1

@@ -53,9 +53,8 @@ def test_the_environments_are_those_of_python():
     assert (OBSERVATION_VERSION, ACTION_VERSION) == (1, 1)  # kVersion of sim/policy/policy.cpp
 
 
-@pytest.mark.parametrize("name", ["window-v1-grpo-seed1", "window-v1-grpo-seed0"])
-def test_a_published_policy_fills_a_link_that_only_it_sees(name):
-    steered = Steered(path_of(name))
+def test_a_published_policy_fills_a_link_that_only_it_sees():
+    steered = Steered(path_of("window"))
     flow = make_flow(controller="guided")
 
     def follow(pair):  # the simulator's sender has the window that the C interface asks for
@@ -193,7 +192,7 @@ def test_decisions_are_due_by_time_or_by_round_trips(tmp_path):
 
 
 def test_a_decision_out_of_order_or_without_a_policy_is_refused():
-    steered, due = Steered(path_of("window-v1-grpo-seed1")), ctypes.c_int64()
+    steered, due = Steered(path_of("window")), ctypes.c_int64()
     steered.decide(5)
     for now, word in ((5, "has decided at this time"), (4, "time goes backwards")):
         assert C["policy_decide"](steered.handle, now, due) == 1 and word in last_error()
@@ -206,7 +205,7 @@ def test_a_decision_out_of_order_or_without_a_policy_is_refused():
 
 
 def edited(folder, **changes):
-    name = "tuning-aggrevate-seed0"
+    name = "tuning"
     for suffix in ("json", "safetensors"):
         shutil.copy(PRETRAINED / f"{name}.{suffix}", folder / f"mine.{suffix}")
     path = folder / "mine.json"
@@ -262,7 +261,7 @@ def test_a_policy_s_description_says_whether_it_is_guarded(guard, tmp_path):
     policy = quicgym.load_policy(edited(tmp_path, guard=guard))
     assert policy.decisions.guard is guard
     assert json.loads(policy.description.to_json()).get("guard", False) is guard
-    plain = quicgym.load_policy("tuning-aggrevate-seed0")
+    plain = quicgym.load_policy("tuning")
     assert "guard" not in json.loads(plain.description.to_json())
 
 

@@ -11,7 +11,7 @@ import typer
 from quicgym.cli import options
 
 EXAMPLES = (
-    "quicgym publish results/train/window-v1-grpo-seed0",
+    "quicgym publish results/train/window-seed0",
     "quicgym publish results/train/ppo-seed3 --name ppo-best",
     "quicgym publish runs/ppo --evaluation results/evaluation --out my-policies",
 )

@@ -11,7 +11,7 @@ from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym record --policy window random --suite worlds --seeds 100 --out datasets",
-    "quicgym record --policy bbr ebcc tuning-aggrevate-seed0 --suite training-50 --out datasets",
+    "quicgym record --policy bbr ebcc --suite training-50 --out datasets",
 )
 
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from quicgym.agents.training.configuration import TrainingConfig
 
 EXAMPLES = (
-    "quicgym train window-v1-grpo",
+    "quicgym train window-start",
     "quicgym train ppo seed=1 steps=2e6 hyperparameters.learning_rate=3e-4",
     "quicgym train my-config.yaml --out results/mine",
-    "quicgym train window-v1-grpo --resume",
+    "quicgym train window-start --resume",
     "quicgym train ppo --from window hyperparameters.learning_rate=1e-5",
 )
 

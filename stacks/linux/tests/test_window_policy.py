@@ -24,7 +24,7 @@ ONE = 1 << window_policy.FIXED_SHIFT
 CHOICES = 13
 SCENARIOS = {"ebcc-single": 1400, "cubic-plus-2mbps-50kb": 1470, "high-latency": 1470}
 """Scenario -> its datagram's bytes."""
-POLICIES = {"window": "recent", "window-v1-grpo-seed2": "spans"}
+POLICIES = {"window": "recent"}
 BASE_RTT_AGE = 8 * 9 + 2
 """Place in `recent`: eight spans of nine features come first."""
 STATE = np.dtype(_core.LAYOUTS["FlowState"])
@@ -186,7 +186,7 @@ def test_the_widest_network_fits(tmp_path):
 
 
 def test_a_policy_of_another_environment_is_refused():
-    path = policy_description("tuning-aggrevate-seed0")
+    path = policy_description("tuning")
     with pytest.raises(UserError, match="environment = 'tuning': policies in the kernel have"):
         window_policy.for_kernel(path)
 

@@ -51,7 +51,7 @@ def test_a_package_s_algorithm_is_found_by_name(site, tmp_path):
     config = load_training("rate-ppo", ["algorithm=mine", "start.std=null", "hyperparameters={}"])
     assert config.entry.name == "mine"
     with pytest.raises(ConfigError, match="algorithm = 'mine' is for quicgym/Rate-v1"):
-        load_training("window-v1-grpo", ["algorithm=mine", "start={}"])
+        load_training("window", ["algorithm=mine", "start={}"])
 
 
 @pytest.mark.parametrize(

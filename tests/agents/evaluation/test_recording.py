@@ -42,18 +42,18 @@ def recorded(quicgym: Command, *arguments: Any, suite: str = "pair.yaml", seeds:
 
 
 def test_a_dataset_has_the_steps_of_the_environment(quicgym: Command, folder: Path) -> None:
-    dataset = recorded(quicgym, "--policy", "window-v1-grpo-seed0", "random")
+    dataset = recorded(quicgym, "--policy", "window", "random")
     assert dataset.total_episodes == 2 * 2 * 2  # policies, seeds, flows
     episodes = list(dataset.iterate_episodes())
     where = list(dataset.storage.get_episode_metadata(range(8)))
     assert [(it["policy"], it["seed"], it["flow"]) for it in where[:5]] == [
-        ("window-v1-grpo-seed0", FIRST_SEED, "first"),
-        ("window-v1-grpo-seed0", FIRST_SEED, "second"),
-        ("window-v1-grpo-seed0", FIRST_SEED + 1, "first"),
-        ("window-v1-grpo-seed0", FIRST_SEED + 1, "second"),
+        ("window", FIRST_SEED, "first"),
+        ("window", FIRST_SEED, "second"),
+        ("window", FIRST_SEED + 1, "first"),
+        ("window", FIRST_SEED + 1, "second"),
         ("random", FIRST_SEED, "first"),
     ]
-    policy = find_policy("window-v1-grpo-seed0")
+    policy = find_policy("window")
     for episode, about in zip(episodes, where, strict=True):
         steps = len(episode.actions)
         assert episode.observations.shape == (steps + 1, *dataset.observation_space.shape)
@@ -109,7 +109,7 @@ def test_controllers_are_the_actions_that_do_the_same(quicgym: Command, folder: 
     ("arguments", "words"),
     [
         (("--policy", "cubic", "window"), "cubic: has no actions in quicgym/Window-v1"),
-        (("--policy", "window", "window-v1-grpo-seed0"), "a dataset has one environment"),
+        (("--policy", "window", "tuning"), "a dataset has one environment"),
         (("--policy", "window", "--environment", "tuning"), "window is a policy of window"),
         (("--policy", "window", "--suite", "heldout"), "for evaluation alone"),
         (("--policy", "window", "--dataset", "a b"), "--dataset a b"),

@@ -52,7 +52,7 @@ steps = Steps()
 def test_a_score_is_the_reward_of_quicgym_evaluate(quicgym: Command, tmp_path: Path) -> None:
     (tmp_path / "far.yaml").write_text(yaml.safe_dump(PATH))
     (tmp_path / "mine.py").write_text(EVERY_ROUND_TRIP)
-    policies = ("cubic", "tuning", "low-delay-seed0", "mine.py:steps")
+    policies = ("cubic", "tuning", "low-delay", "mine.py:steps")
     quicgym(
         "evaluate", "--policy", *policies, "--suite", "far.yaml", "--other-controllers", "cubic",
         "--seeds", "3", "--first-seed", "5",

@@ -33,7 +33,6 @@ def test_an_environment_goes_by_its_name_or_its_id():
     ("policy", "environment", "temperature"),
     [
         ("window", "quicgym/Window-v1", 1.0),
-        ("window-v1-aggrevate-seed0", "quicgym/Window-v1", 0.005),
         ("tuning", "quicgym/Tuning-v1", 1.0),
     ],
 )
@@ -63,7 +62,7 @@ def test_a_policy_that_does_not_exist_is_named():
     with pytest.raises(PolicyError, match="did you mean window"):
         load_training("ppo", begin_with="windw")
     with pytest.raises(ConfigError, match="start.policy is for ppo and grpo"):
-        load_training("sac", begin_with="tuning-aggrevate-seed0")
+        load_training("sac", begin_with="tuning")
 
 
 @pytest.mark.parametrize("name", ["controller", "space", "gama"])

@@ -28,8 +28,8 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.agents.training.model import make_trainer
 
     smaller = ["environment.simulations=4", "environment.scenario=ebcc-single"]
-    # Three begin with a run of the user's.
-    start = ["start={}"] if name in ("window", "tuning", "window-v1-grpo") else []
+    # Two begin with a run of the user's.
+    start = ["start={}"] if name in ("window", "tuning") else []
     config = load_training(name, [*smaller, *start])
     trainer = make_trainer(config)
     model = getattr(trainer, "model", trainer)
@@ -226,7 +226,7 @@ def test_ppo_learns_from_rows_with_an_agent_alone():
     trainer.close()
 
 
-@pytest.mark.parametrize("name", ["window", "tuning-aggrevate-seed0"])
+@pytest.mark.parametrize("name", ["window", "tuning"])
 def test_a_training_from_a_policy_begins_with_its_actions(name, here):
     from quicgym.agents.training.model import make_trainer
 

@@ -64,7 +64,7 @@ def test_a_qlog_file_ends_at_its_limit_and_says_so(tmp_path: Path) -> None:
     assert read_log(path)[-1]["time"] < 3000
 
 
-@pytest.mark.parametrize("name", ["cubic", "tuning-aggrevate-seed0"])
+@pytest.mark.parametrize("name", ["cubic", "tuning"])
 def test_a_policy_s_episode_has_its_packets_from_the_first_on(name: str, tmp_path: Path) -> None:
     play(find_policy(name), LOSSY, packet_logs=PacketLogs(tmp_path))
     records = read_log(tmp_path / "flow-0-sender.sqlog")[1:]
@@ -125,7 +125,7 @@ def test_logs_that_nothing_fits_in_are_refused(
 
 
 @pytest.mark.ns3
-@pytest.mark.parametrize("name", ["cubic", "tuning-aggrevate-seed0"])
+@pytest.mark.parametrize("name", ["cubic", "tuning"])
 def test_captures_of_ns3_have_every_nth_packet_up_to_the_limit(name: str, tmp_path: Path) -> None:
     def captured(logs: PacketLogs) -> bytes:
         if name == "cubic":
