@@ -28,9 +28,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     config = write_config(
         folder,
-        "choice-aggrevate",
-        start={"preset": "cubic"},  # which is the worse of the two
-        hyperparameters={"paths": 4, "learning_rate": 3e-3, "controllers": ["cubic", "ibcca"]},
+        "aggrevate",
+        hyperparameters={"paths": 4, "learning_rate": 3e-3, "windows": [-2, 0, 2]},
         steps=320,
         evaluation={"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 1000},
     )

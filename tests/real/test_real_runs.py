@@ -31,27 +31,7 @@ def audited(scenario, controller, stack):
 
 @linux
 @pytest.mark.parametrize("controller", ["newreno", "window"])
-<<<<<<< HEAD
 def test_tls_over_sockets_brings_the_bytes_that_were_sent(controller, tmp_path):
-=======
-def test_own_endpoints_over_sockets_do_what_they_do_in_the_simulator(controller, tmp_path):
-    scenario = short(tmp_path, duration_s=3.0)
-    result = audited(scenario, controller, "quicgym")
-    assert result.engine == "quicgym-real"
-    audit = result.to_dict()["audit"]
-    assert audit["packets"] > 500
-    assert (audit["decisions"] > 20) == (controller != "newreno")
-    flow = result.flows[0]
-    assert flow.mean_rtt_ms > 60
-    if controller == "newreno":
-        simulated = quicgym.run(scenario, controller)
-        assert flow.goodput_mbps == pytest.approx(simulated.flows[0].goodput_mbps, rel=0.1)
-        assert flow.mean_rtt_ms == pytest.approx(simulated.flows[0].mean_rtt_ms, rel=0.1)
-
-
-@linux
-def test_tls_over_sockets_brings_the_bytes_that_were_sent(tmp_path):
->>>>>>> 0fe0aff9 (Three published policies, one for each purpose: tuning, window and low-delay)
     pytest.importorskip("aioquic")
     result = audited(short(tmp_path), controller, "aioquic")
     assert result.engine == "aioquic-real"
