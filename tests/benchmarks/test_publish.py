@@ -28,8 +28,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     config = write_config(
         folder,
-        "aggrevate",
-        hyperparameters={"paths": 4, "learning_rate": 3e-3, "windows": [-2, 0, 2]},
+        "coordinate-aggrevate",
+        start={"preset": "bbr", "parameters": {"cwnd_gain": 8}},  # which is far too much
+        hyperparameters={
+            "paths": 4,
+            "n_updates": 50,
+            "learning_rate": 3e-3,
+            "values": {"cwnd_gain": [-1, -0.5, 0]},
+        },
         steps=320,
         evaluation={"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 1000},
     )
@@ -91,6 +97,23 @@ def test_the_description_has_the_evaluation_that_backs_the_policy(
     assert description.training["seed"] == 0
 
 
+<<<<<<< ours
+=======
+def test_the_model_card_has_the_numbers_of_the_description(work: Path, publish: Command) -> None:
+    publish(*BACKED)
+    backing = load_policy(work / "mine/tiny-seed0.json").description.evaluation
+    front, text = (work / "mine/tiny-seed0.md").read_text().removeprefix("---").split("---\n", 1)
+    (model,) = yaml.safe_load(front)["model-index"]
+    (result,) = model["results"]
+    assert result["metrics"][0]["value"] == round(backing["iqm_reward"], 4)
+    assert "license" not in yaml.safe_load(front)  # a user's policy has the licence that they say
+    assert f"| {backing['iqm_reward']:.4f} | [{backing['iqm_low']:.4f}, " in text
+    for cell in backing["lowest"]:
+        assert f"`{cell['scenario']}` ({cell['reward']:+.3f})" in text
+    assert "| algorithm | `coordinate-aggrevate` |" in text
+
+
+>>>>>>> theirs
 def test_the_list_names_the_policy_and_how_it_was_trained(work: Path, publish: Command) -> None:
     publish(*BACKED)
     (entry,) = load_entries(work / "mine/leaderboard.yaml")

@@ -76,14 +76,10 @@ def test_sb3_takes_names_and_suggests_arguments():
             make_sb3("window", 1, **{misspelt: True})
 
 
-def test_published_policies_load_without_a_warning():
+def test_a_published_policy_loads_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        decisions = {
-            quicgym.load_policy(name).decisions.environment
-            for name in ("low-delay", "tuning", "window")
-        }
-    assert decisions == {"tuning", "window"}
+        assert quicgym.load_policy("window").decisions.environment == "window"
 
 
 @pytest.mark.parametrize("constructor", BY_NAME)

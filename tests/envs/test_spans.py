@@ -191,7 +191,7 @@ def test_ecn_marks_are_seen():
         flows=(Flow(ecn=True),),
     )
     environment = find_environment("rate")(scenario)
-    rows = helper.play(environment, [np.zeros(2)] * 100, seed=1)
+    rows = helper.play(environment, [np.full(2, 0.2)] * 100, seed=1)
     place = observation_names(128, "rate").index("marks[0]")
     assert max(row[0][place] for row in rows) > 0
     assert environment.statistics(0)["ecn_marks"] > 0

@@ -237,7 +237,11 @@ def test_training_goes_on_from_another_policy(tmp_path, monkeypatch):
     ("changes", "message"),
     [
         (
-            ("start.policy=window",),
+            (
+                "start.policy=window",
+                "environment.decision_interval_rtts=1",
+                "environment.observations=recent",
+            ),
             r"network.extractor_sizes = \(256,\), here \(16,\); .* begin with another policy",
         ),
         (
