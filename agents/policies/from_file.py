@@ -53,8 +53,6 @@ _HOW_TO_SAY = (
 class PolicyFile(Protocol):
     """A file that a policy comes from."""
 
-    paths: list[Path]
-
     @property
     def sha256(self) -> str:
         """The SHA-256 of what the file brings."""

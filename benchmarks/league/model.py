@@ -14,7 +14,7 @@ from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.errors import UserError
 from quicgym.validation import StrictModel, problem, validated
-from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
+from quicgym.yaml_files import CONFIGS, read_yaml
 
 LEAGUES = CONFIGS / "leagues"
 PACKET_BYTES = 1500
@@ -172,11 +172,6 @@ def queue_packets(network: Network) -> int:
     """Returns the limit of the queues: a whole number of packets per BDP, and at least one."""
     bdp = int(network.rate_mbps * 2 * network.delay_ms * 1e3 / 8 / PACKET_BYTES)
     return max(1, int(bdp * network.queue_bdp))
-
-
-def league_names() -> list[str]:
-    """Returns the names of the competitions that quicgym brings."""
-    return yaml_names(LEAGUES)
 
 
 def load_competition(name_or_path: str | Path) -> Competition:

@@ -13,10 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from quicgym.envs.simulation.simulation import EVENT_DTYPE, MODES
+from quicgym.envs.simulation.simulation import MODES
 from quicgym.errors import UserError
 from quicgym.output_folders import write_atomically
 
@@ -223,11 +222,6 @@ def _as_version_03(record: Record) -> Record:
     if "pacing_rate" in data:
         data["pacing_rate"] *= 8
     return {"time": record["time"], "name": name, "data": data}
-
-
-def as_events(content: bytes) -> NDArray[Any]:
-    """Returns what the C++ side has recorded, of EVENT_DTYPE."""
-    return np.frombuffer(content, EVENT_DTYPE)
 
 
 def _packet(number: int, size: int, flags: int) -> Record:
