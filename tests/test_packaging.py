@@ -258,6 +258,14 @@ def test_a_source_distribution_knows_its_commit(core: Path, tmp_path: Path) -> N
     assert (sdist(core, tmp_path) / "COMMIT").read_text() == described.stdout
 
 
+def test_every_folder_of_the_package_is_linked_into_it(core: Path) -> None:
+    """So that editors and type checkers find quicgym.envs; a distribution has the files once."""
+    links = {path.name: path for path in (core / "src/quicgym").iterdir() if path.is_symlink()}
+    assert links.keys() == {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    for name, link in links.items():
+        assert link.resolve() == (core / name).resolve()
+
+
 def test_the_source_distributions_hold_what_they_compile(core: Path, tmp_path: Path) -> None:
     def sources(folder: Path, names: list[str]) -> set[str]:
         return {
