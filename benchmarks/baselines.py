@@ -1,258 +1,167 @@
-"""The baselines: every scenario with every controller, the papers' tables and figures.
+"""The mission's comparison: the papers' controllers and the published agents on one reward.
 
-Each run has the reward that agents earn, so that both are compared by one number. Into the output
-folder go runs.jsonl (one line per finished run), results.json, results.parquet (one row per run),
-traces/ (the time series of the first seed) and figures/.
+`quicgym baselines` evaluates both on the same networks with the same seeds. Into the output folder
+goes what `quicgym evaluate` leaves there, with one figure, the logs for TensorBoard (tensorboard/)
+and the verdicts on the papers' claims (papers/).
 """
 
 from __future__ import annotations
 
 import json
-import platform
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
-
-from quicgym import __version__, _core
-from quicgym.agents.evaluation.jobs import RunJob, with_packet_logs
-from quicgym.benchmarks.papers import drawings, figures, tables
-from quicgym.benchmarks.papers.measurements import Measurements
-from quicgym.benchmarks.papers.model import Paper, TableRow, load_paper
-from quicgym.benchmarks.papers.needs import scenarios_of
-from quicgym.benchmarks.papers.table_verdicts import table_verdict
-from quicgym.benchmarks.papers.variations import alternatives, comparable
-from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
-from quicgym.console import print_whole, say, wide_console
-from quicgym.envs import Scenario, ScenarioError, load_scenario
-from quicgym.envs.scenarios.engines import EngineName
-from quicgym.envs.simulation.metrics import OF_RUNS
-from quicgym.envs.simulation.packet_logs import PacketLogs
-from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
-from quicgym.envs.simulation.window import WHOLE, Window
-from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs
-from quicgym.output_folders import output_folder, write_atomically
-from quicgym.plot_style import PLOTS_FOLDER
+from quicgym.agents.evaluation.evaluate import ENOUGH_SEEDS, interval, number, report_missing
+from quicgym.agents.evaluation.summary import evaluate
+from quicgym.agents.policies.by_name import pretrained_names
+from quicgym.benchmarks.papers.run import (
+    RESULTS,
+    Judged,
+    asked_of,
+    claim_counts,
+    judge_papers,
+)
+from quicgym.benchmarks.papers.verdicts import counted
+from quicgym.console import print_by_columns, say, wide_console
+from quicgym.errors import MissingExtraError
+from quicgym.jobs import Workers, as_workers, report_outcome
+from quicgym.output_folders import output_folder
+from quicgym.plot_style import display_name
 
 Format = Literal["table", "json", "csv"]
-RESULTS = (
-    RUNS_FILE, "results.json", "results.parquet", TRACES_FOLDER, "figures", PLOTS_FOLDER,
+CONTROLLERS = (
+    "ebcc", "ibcca", "cubic+", "newreno+", "bbr-smooth", "bbr-extended", "bbr-combined",
+    "newreno", "cubic", "bbr", "bbr3",
 )  # fmt: skip
+"""The hand-coded policies of the papers, and what they are compared with."""
+SUITES = ("papers", "heldout/8")
+PAPERS = ("ebcc", "cubic-plus", "ibcca", "high-latency")
+MOST_PACKETS = 1_000_000
+"""Of a simulation for a claim: those of Cubic+ at 400 Mbps take longer than all others together."""
+COLUMNS = {
+    "throughput_share": ("throughput\nshare", ".3f"),
+    "loss_percent": ("loss\n(%)", ".2f"),
+    "jain": ("Jain's\nindex", ".3f"),
+    "mean_rtt_ms": ("RTT\n(ms)", ".1f"),
+    "mean_queue_delay_ms": ("queueing\ndelay (ms)", ".1f"),
+}
 
 
 def run_baselines(
     *,
     directory: Path,
-    scenarios: Sequence[str] = (),
-    controllers: Sequence[str] = (),
-    engine: str | None = None,
-    seeds: int = 5,
-    window: Window = WHOLE,
-    variations: bool = False,
-    workers: int = 1,
+    suite: Sequence[str] = SUITES,
+    controllers: Sequence[str] = CONTROLLERS,
+    policies: Sequence[str] | None = None,
+    seeds: int = 2,
+    engine: str = "native",
+    workers: int | Workers = 1,
     format: Format = "table",
     resume: bool = False,
-    verbose: bool = False,
     figure_format: str = "png",
-    qlog: PacketLogs | None = None,
-    pcap: PacketLogs | None = None,
     command: str = "",
 ) -> int:
-    """Runs, writes and prints everything; returns the exit status.
+    """Runs, writes, draws and prints everything; returns the exit status.
 
-    The arguments are the options of `quicgym baselines`. No scenario or controller means those of
-    the eBCC paper. The engine None is native, and ns-3 for the cross-check rows of the tables.
-    ScenarioError, Ns3MissingError or RunError says what cannot be run.
+    The arguments are the options of `quicgym baselines`, and the errors those of
+    `summary.evaluate`. No `policies` means the published agents.
     """
-    paper = load_paper("ebcc")
-    known = check_engine(engine or "native")
-    loaded = [load_scenario(name) for name in dict.fromkeys(scenarios or scenarios_of(paper))]
-    _check_names(loaded)
-    if controllers:
-        _check_controllers_are_used(loaded)
-    chosen = list(dict.fromkeys(controllers)) or list(paper.algorithms)
-    jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
-    own = {job.scenario.name for job in jobs}
-    if engine is None and not scenarios:
-        jobs += _cross_check(paper, chosen, seeds, window)
-    jobs = with_packet_logs(jobs, qlog, pcap)
-    varied = _varied(paper, loaded, chosen, known, seeds, window) if variations else {}
-    jobs += [job for of_variation in varied.values() for job in of_variation]
-    variation_of = {job.key: name for name, of_name in varied.items() for job in of_name}
-    with output_folder(directory, RESULTS, resume=resume):
-        outcome = run_jobs(jobs, directory, workers, resume=resume)
-        if report_outcome(outcome, jobs, directory, command, resumed=resume):
-            return 130
-        runs = [
-            {**outcome.finished[job.key], "variation": variation_of.get(job.key)}
-            for job in jobs
-            if job.key in outcome.finished
-        ]
-        if runs:
-            _write(directory, runs, seeds, command)
-            measured = Measurements(jobs, outcome.finished)
-            files = _draw(jobs, measured, paper, known, directory / "figures", figure_format)
-            if format == "json":
-                document = {"version": __version__, "command": command, "runs": runs}
-                print(json.dumps(document, indent=1, allow_nan=False))
-            elif format == "csv":
-                print(pd.DataFrame(_flow_rows(runs)).to_csv(index=False), end="")
-            else:
-                _print_papers_tables(measured, paper, known, seeds, variations=variations)
-                if verbose or scenarios:
-                    _print_measurements([run for run in runs if run["scenario"] in own], paper)
-                else:
-                    say("every metric of every scenario: --verbose, or results.json")
-            say(
-                f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures "
-                f"(figures) are in {directory}"
-            )
-        return 1 if outcome.failures else 0
-
-
-def _flow_rows(runs: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields a row for each flow and each entry of short flows, with the run's own metrics."""
-    of_runs = [entry.name for entry in OF_RUNS]
-    for run in runs:
-        about = {name: run[name] for name in ("scenario", "variation", "engine", "seed")}
-        about["controllers"] = run["controller"]
-        shared = {name: run[name] for name in of_runs if name in run}
-        for flow in (*run["flows"], *run.get("short_flows", ())):
-            yield {**about, **flow, **shared}
-
-
-def _check_names(scenarios: Sequence[Scenario]) -> None:
-    names = [scenario.name for scenario in scenarios]
-    for name in names:
-        if names.count(name) > 1:
-            raise ScenarioError(
-                f"two of the scenarios have the name {name!r}; change `name` in one of the files"
-            )
-
-
-def _check_controllers_are_used(scenarios: Sequence[Scenario]) -> None:
-    for scenario in scenarios:
-        if not scenario.has_open_flow:
-            raise ScenarioError(
-                f"scenario {scenario.name}: each flow names its controller, so none is left for "
-                "--controller; leave out the option, or `controller` of a flow"
-            )
-
-
-def _varied(
-    paper: Paper,
-    scenarios: Sequence[Scenario],
-    chosen: Sequence[str],
-    engine: EngineName,
-    seeds: int,
-    window: Window,
-) -> dict[str, list[RunJob]]:
-    """Returns runs of the paper's scenarios among these as its compared variations have them.
-
-    They are by the variation's name in the tables, and by the number of an alternative after it.
-    """
-    printed = set(scenarios_of(paper))
-    found = [scenario for scenario in scenarios if scenario.name in printed]
-    if not found or engine != "native":
-        raise ScenarioError(
-            f"--variations: they are of the {paper.name} paper's scenarios on the native engine; "
-            + ("leave out --engine" if found else f"name one, such as {min(printed)}")
-            + ", or leave out --variations"
-        )
-    jobs: dict[str, list[RunJob]] = {}
-    for variation in paper.compared:
-        assert variation.source is not None
-        for scenario in found:
-            for controller in chosen:
-                varied = [(variation.source, comparable(scenario, variation, controller), seeds)]
-                others = alternatives(scenario, variation, controller)
-                varied += [(f"{variation.source}-{n}", other, 1) for n, other in enumerate(others)]
-                for name, other, count in varied:
-                    jobs.setdefault(name, []).extend(
-                        make_jobs([other], [controller], engine, count, window=window)
-                    )
-    return jobs
-
-
-def _cross_check(paper: Paper, chosen: Sequence[str], seeds: int, window: Window) -> list[RunJob]:
-    """One row of each table on ns-3, with the same seeds: it should equal ours."""
-    if ns3_version() is None:
-        say(
-            "note: this quicgym was built without the ns-3 host, so the tables' ns-3 cross-check "
-            f"rows are left out; to have them, {NS3_REMEDY}"
-        )
-        return []
-    names = dict.fromkeys(table.cross_check for table in paper.tables if table.cross_check)
-    cross_checked = [load_scenario(name) for name in names]
-    return make_jobs(cross_checked, chosen, "ns3", seeds, window=window)
-
-
-def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command: str) -> None:
-    about = {
-        "version": __version__,
-        "command": command,
-        "commit": _core.commit,
-        "ns3_version": ns3_version(),
-        "python": platform.python_version(),
-        "seeds": list(range(seeds)),
-    }
-    text = json.dumps({**about, "runs": runs}, indent=1, allow_nan=False)
-    frame = pd.DataFrame(runs)
-    frame.attrs.update(about)
-    write_atomically(
-        {directory / "results.json": text + "\n", directory / "results.parquet": frame.to_parquet}
+    agents = pretrained_names() if policies is None else policies
+    evaluation = evaluate(
+        list(dict.fromkeys([*controllers, *agents])),
+        list(suite),
+        seeds,
+        directory,
+        engine=engine,
+        workers=workers,
+        resume=resume,
+        figure_format=figure_format,
+        figures=("iqm",),
+        command=command,
     )
+    outcome, document = evaluation.outcome, evaluation.document
+    interrupted = report_outcome(outcome, evaluation.jobs, directory, command, resumed=resume)
+    if interrupted or document is None:
+        return 130
+    report_missing(document)
+    logs = _write_logs(directory, command)
+    asked = asked_of(PAPERS, seeds, without_ns3=True, most_packets=MOST_PACKETS, command=command)
+    folder = directory / "papers"
+    with output_folder(folder, RESULTS, resume=resume):
+        judged = judge_papers(asked, folder, as_workers(workers), resume=resume, brief=True)
+    if report_outcome(judged.outcome, judged.jobs, folder, command, resumed=resume):
+        return 130
+    counts = {
+        reproduction.paper.name: claim_counts(reproduction, asked)
+        for reproduction in judged.reproductions
+    }
+    if format == "json":
+        print(json.dumps({**document, "papers": counts}, indent=1, allow_nan=False))
+    elif format == "csv":
+        print(evaluation.runs.to_csv(index=False), end="")
+    else:
+        _print(document, judged, counts)
+        for figure in evaluation.figures:
+            print(f"\nfigure: {figure}")
+        if logs is not None:
+            print(f"curves: tensorboard --logdir {shlex.quote(str(logs))}")
+    say(f"{len(evaluation.runs)} runs (evaluation.json, results.parquet) are in {directory}")
+    return 1 if outcome.failures or judged.outcome.failures else 0
 
 
-def _draw(
-    jobs: Sequence[RunJob],
-    measured: Measurements,
-    paper: Paper,
-    engine: str,
-    folder: Path,
-    figure_format: str,
-) -> list[Path]:
-    traced = drawings.with_traces(jobs, lambda _: engine)
-    found = [drawings.scenario_drawing(of_scenario, paper) for of_scenario in traced.values()]
-    chosen = list(dict.fromkeys(job.steering for job in jobs if isinstance(job.steering, str)))
-    for figure in paper.figures:
-        drawing = drawings.figure_drawing(figure, paper, measured, traced, lambda _: engine, chosen)
-        if drawing is not None:
-            found.append(drawing)
-    return figures.draw_all(found, folder, figure_format)
+def _write_logs(directory: Path, command: str) -> Path | None:
+    """Writes the logs for TensorBoard; None where it is not installed."""
+    try:
+        from quicgym.agents.evaluation.compare import write_logs
+    except MissingExtraError as error:
+        say(f"note: there are no logs for TensorBoard: {error}")
+        return None
+    logs = directory / "tensorboard"
+    write_logs(directory, logs, command=command)
+    return logs
 
 
-def _print_papers_tables(
-    measured: Measurements, paper: Paper, engine: EngineName, seeds: int, *, variations: bool
-) -> None:
+def _print(document: dict[str, Any], judged: Judged, counts: dict[str, dict[str, int]]) -> None:
     console = wide_console()
-    shown_seeds = f"mean±standard deviation over {seeds} seeds" if seeds > 1 else "seed 0"
-    console.print(f"{shown_seeds}\n", highlight=False)
-    papers_tables = []
-    for printed in paper.tables:
-
-        def engines(row: TableRow, cross_check: str | None = printed.cross_check) -> list[str]:
-            checked = engine == "native" and row.scenario == cross_check
-            return [engine, "ns3"] if checked else [engine]
-
-        shown = tables.paper_table(
-            printed, paper, measured, engines, variations=paper.compared if variations else ()
+    networks, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
+    shown_seeds = "1 seed" if seeds == 1 else f"{seeds} seeds"
+    console.print(
+        f"{document['suite']} ({networks} network{'' if networks == 1 else 's'}), {shown_seeds}, "
+        f"{document['engine']} engine; the best policy first\n",
+        highlight=False,
+    )
+    headings = ["policy", "reward", "95% interval", *(heading for heading, _ in COLUMNS.values())]
+    rows = [
+        [
+            display_name(entry["policy"]),
+            number(entry["iqm_reward"], ".4f"),
+            interval(entry),
+            *(number((entry["mean"] or {}).get(name), form) for name, (_, form) in COLUMNS.items()),
+        ]
+        for entry in document["policies"]
+    ]
+    print_by_columns(headings, rows)
+    few = (
+        f", of which {ENOUGH_SEEDS} or more are needed to trust it" if seeds < ENOUGH_SEEDS else ""
+    )
+    console.print(
+        "\nThe reward is throughput share − 5 · loss rate − (1 − Jain's index), as its "
+        "interquartile mean over all runs; the other columns are means over the networks. The "
+        f"interval is over the seeds{few}.",
+        highlight=False,
+        width=100,
+    )
+    console.print(
+        f"\nThe papers' claims, judged with {shown_seeds} on the native engine (in brackets the "
+        "command for a paper's tables):",
+        highlight=False,
+        width=100,
+    )
+    for name, of_paper in counts.items():
+        console.print(
+            f"{name}: of {sum(of_paper.values())} claims {counted(of_paper)} "
+            f"(quicgym papers --paper {name})",
+            highlight=False,
         )
-        if shown is not None:
-            papers_tables.append((printed, shown))
-    if not papers_tables:
-        return
-    console.print(f"{paper.title}\n", highlight=False)
-    for printed, shown in papers_tables:
-        print_whole(shown)
-        verdict = table_verdict(printed, paper, measured, lambda _: engine)
-        if verdict is not None:
-            console.print(f"{verdict}\n", highlight=False, markup=False, width=100)
-    console.print("Why values differ: docs/reports/reproduction.md\n", highlight=False)
-
-
-def _print_measurements(runs: Sequence[dict[str, Any]], paper: Paper) -> None:
-    for table in tables.measurement_tables(runs, paper.algorithms):
-        print_whole(table)
-        print()

@@ -42,6 +42,11 @@ def _mean_rate_mbps(scenario: Scenario) -> float:
     return len(times) * 1500 * 8e-3 / times[-1]
 
 
+def packets_of(scenario: Scenario) -> float:
+    """Returns how many packets a scenario carries where its link is full all the time."""
+    return _mean_rate_mbps(scenario) * 1e6 / 8 * scenario.duration_s / scenario.max_datagram_bytes
+
+
 class Estimate:
     """CPU times to expect on this machine."""
 
@@ -55,12 +60,8 @@ class Estimate:
 
     def cpu_s(self, job: RunJob) -> float:
         """Returns about how many seconds of CPU time a job takes: a full link all the time."""
-        scenario = job.scenario
-        packets = (
-            _mean_rate_mbps(scenario) * 1e6 / 8 * scenario.duration_s / scenario.max_datagram_bytes
-        )
         multiple = {NATIVE: 1.0, NS3: NS3_MULTIPLE, WIRELESS: WIRELESS_MULTIPLE}[host_of(job)]
-        return packets * multiple * self._native_s_per_packet
+        return packets_of(job.scenario) * multiple * self._native_s_per_packet
 
     @property
     def start_s(self) -> float:

@@ -12,6 +12,7 @@ import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,8 @@ def run_compare(
 ) -> int:
     """Reads, writes and prints everything; returns the exit status.
 
-    `folders` are outputs of `quicgym train` or `quicgym evaluate`, and `directory` is TensorBoard's
-    log directory. `force` moves what is there aside, whatever it is.
+    `folders` are outputs of `quicgym train`, `evaluate` or `baselines`, and `directory` is
+    TensorBoard's log directory. `force` moves what is there aside, whatever it is.
     """
     try:
         # One folder twice is one; messages have it as the user wrote it.
@@ -75,6 +76,16 @@ def run_compare(
         f"and open, without smoothing and with the metrics of the suite alone:\n  {START_PAGE}"
     )
     return 0
+
+
+def write_logs(folder: Path, directory: Path, *, command: str = "") -> None:
+    """Writes the policies of an evaluation's folder for TensorBoard, in place of earlier logs.
+
+    The tags are those of `quicgym compare`, but without the episodes over time, which take a
+    hundred times as long. MissingExtraError without TensorBoard.
+    """
+    runs = [replace(run, series={}) for run in read_runs(folder)]
+    _write_and_rename(directory, _named(runs), command, aside=False)
 
 
 def _named(runs: Sequence[Run]) -> dict[str, Run]:

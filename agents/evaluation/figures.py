@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from quicgym.plot_style import (
     HEAT_MAP,
     STYLE,
     TWO_COLUMNS,
+    display_name,
     looks_of,
     save,
     write_captions,
@@ -37,11 +38,12 @@ def draw_evaluation(
     scenarios: Sequence[SuiteEntry],
     folder: Path,
     format: str = "png",
+    names: Sequence[str] = ("iqm", "profiles", "scenarios"),
 ) -> list[Path]:
-    """Draws an evaluation into files of a folder; returns them.
+    """Draws the figures of an evaluation into files of a folder; returns them.
 
     `document` is the content of evaluation.json. `scores` has rewards, policies x scenarios x
-    seeds, in the document's order of policies.
+    seeds, in the document's order of policies. `names` are those that are drawn.
     """
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,12 +55,12 @@ def draw_evaluation(
         for entry in scenarios
     }
     with matplotlib.rc_context(STYLE):
-        drawn = {
-            "iqm": _intervals(document, complete),
-            "profiles": _profiles(document, complete, scores[: len(complete)]),
-            "scenarios": _scenarios(complete, paths),
+        draw: dict[str, Callable[[], Figure]] = {
+            "iqm": lambda: _intervals(document, complete),
+            "profiles": lambda: _profiles(document, complete, scores[: len(complete)]),
+            "scenarios": lambda: _scenarios(complete, paths),
         }
-        files = [save(figure, folder / name, format) for name, figure in drawn.items()]
+        files = [save(draw[name](), folder / name, format) for name in names]
     captions = _captions(document)
     write_captions(folder, {file.name: captions[file.stem] for file in files})
     return files
@@ -78,7 +80,7 @@ def _captions(document: dict[str, Any]) -> dict[str, str]:
 
 def _names(entries: Sequence[dict[str, Any]]) -> list[str]:
     """The policies, long paths by their end."""
-    names = [entry["policy"] for entry in entries]
+    names = [display_name(entry["policy"]) for entry in entries]
     return [name if len(name) <= LONGEST_NAME else "…" + name[1 - LONGEST_NAME :] for name in names]
 
 

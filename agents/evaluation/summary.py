@@ -39,6 +39,8 @@ from quicgym.plot_style import PLOTS_FOLDER
 RESULTS = (
     RUNS_FILE, "results.parquet", "evaluation.json", "series", "figures", PLOTS_FOLDER,
 )  # fmt: skip
+FIGURES = ("iqm", "profiles", "scenarios")
+"""The pictures of an evaluation."""
 MARGIN_OF_BEST = 0.01
 """A reward below the best baseline's by at most this share of it counts as within 1% of best."""
 
@@ -104,6 +106,7 @@ def evaluate(
     first_seed: int = 0,
     keep_series: bool = True,
     figure_format: str | None = None,
+    figures: Sequence[str] = FIGURES,
     qlog: PacketLogs | None = None,
     pcap: PacketLogs | None = None,
     command: str = "",
@@ -128,6 +131,7 @@ def evaluate(
         first_seed: The first of the seeds.
         keep_series: Whether to keep the time series of the first seed.
         figure_format: Format of the pictures, "png", "pdf" or "svg"; None: draw none.
+        figures: The pictures that are drawn, of FIGURES.
         qlog: Where qlog files of the first seed go, on the native engine; None: there are none.
         pcap: Where pcap files of the first seed go, on ns-3; None: there are none.
         command: The command line, to be kept with the results.
@@ -185,7 +189,9 @@ def evaluate(
         document = _write(directory, asked, runs, kinds, more)
         pictures: Sequence[Path] = ()
         if figure_format is not None:
-            pictures = _draw(document, runs, asked.entries, directory / "figures", figure_format)
+            pictures = _draw(
+                document, runs, asked.entries, directory / "figures", figure_format, figures
+            )
         return Evaluation(jobs, outcome, runs, document, pictures)
 
 
@@ -263,13 +269,14 @@ def _draw(
     entries: Sequence[SuiteEntry],
     folder: Path,
     format: str,
+    names: Sequence[str],
 ) -> list[Path]:
     from quicgym.agents.evaluation.figures import draw_evaluation  # matplotlib, for those who draw
 
     ranked = [entry["policy"] for entry in document["policies"]]
     scenarios = [cell["scenario"] for cell in document["policies"][0]["scenarios"]]
     scores = scores_of(runs, ranked, scenarios, document["seeds"])
-    return draw_evaluation(document, scores, entries, folder, format)
+    return draw_evaluation(document, scores, entries, folder, format, names)
 
 
 def scores_of(

@@ -42,7 +42,7 @@ try:
     from tensorboard.plugins.hparams import summary_v2 as hparams
     from tensorboard.summary.writer.record_writer import RecordWriter
 except ImportError as error:
-    raise MissingExtraError("event files need TensorBoard") from error
+    raise MissingExtraError("event files need TensorBoard", "reports") from error
 
 
 SETTING_TYPES = (bool, float, int, str)

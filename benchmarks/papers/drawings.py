@@ -16,7 +16,7 @@ from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.run import flow_traces
 from quicgym.output_folders import read_parquet
 from quicgym.plot_style import SERIES as FLOW_COLOURS
-from quicgym.plot_style import Look, looks_of
+from quicgym.plot_style import Look, display_name, looks_of
 
 THROUGHPUT_WINDOW_S = 0.5
 PANELS_IN_A_ROW = 2
@@ -130,14 +130,13 @@ def figure_drawing(
     measured: Measurements,
     traced: dict[str, list[RunJob]],
     engine_of: Callable[[str], str],
-    algorithms: Sequence[str] = (),
 ) -> Drawing | None:
     """Returns a figure of a paper; None where there is no data for it.
 
     `traced` has by scenario the jobs that kept their time series, and `engine_of` returns the
-    engine whose values are drawn. No algorithms means those of the paper's figure.
+    engine whose values are drawn.
     """
-    algorithms = algorithms or figure.algorithms or tuple(paper.algorithms)
+    algorithms = figure.algorithms or tuple(paper.algorithms)
     if figure.over_time:
         rows = _rows_over_time(figure, paper, traced, algorithms)
     else:
@@ -217,13 +216,13 @@ def _differences(panel: Panel, reference: str) -> Panel:
     return replace(panel, lines=differing, y_label=label, lowest_y=None)
 
 
-def scenario_drawing(jobs: Sequence[RunJob], paper: Paper) -> Drawing:
+def scenario_drawing(jobs: Sequence[RunJob]) -> Drawing:
     """Returns window, RTT and throughput under one another, one column per controller."""
     traces = {job: read_traces(job, MOST_FLOWS) for job in jobs}
     rows = [
         [
             _time_panel(
-                {job: flows}, series, paper, mean=False, title="" if number else _label(job, paper)
+                {job: flows}, series, None, mean=False, title="" if number else _label(job, None)
             )
             for job, flows in traces.items()
         ]
@@ -249,9 +248,13 @@ def with_traces(jobs: Sequence[RunJob], engine_of: Callable[[str], str]) -> dict
     return traced
 
 
-def _label(job: RunJob, paper: Paper) -> str:
-    name = job.shown
-    return paper.algorithms.get(name or "", name or "flows' own controllers")
+def _label(job: RunJob, paper: Paper | None) -> str:
+    """Returns the heading of a job's controller, in a paper's figure as the paper calls it."""
+    if job.shown is None:
+        return "flows' own controllers"
+    if paper is not None and job.shown in paper.algorithms:
+        return paper.algorithms[job.shown]
+    return display_name(job.shown)
 
 
 def read_traces(job: RunJob, most: int | None = None) -> list[pd.DataFrame]:
@@ -263,7 +266,7 @@ def read_traces(job: RunJob, most: int | None = None) -> list[pd.DataFrame]:
 def _time_panel(
     traces: Mapping[RunJob, Sequence[pd.DataFrame]],
     series: _Series,
-    paper: Paper,
+    paper: Paper | None,
     *,
     mean: bool,
     title: str,

@@ -58,8 +58,6 @@ class PrintedTable(StrictModel):
 
     `metric@flow` is of one flow, by number from 1 or by name; `metric@sum` adds the flows up.
     """
-    cross_check: str | None = None
-    """The scenario of the row that `quicgym baselines` runs on ns-3 too."""
     algorithms: Names = ()
     """Columns; empty: all of the paper's."""
     rows: tuple[TableRow, ...]
@@ -73,8 +71,6 @@ class PrintedTable(StrictModel):
                         f"table {self.number}, {row.label}, {controller}: {cell!r} does not hold "
                         f"{len(self.metrics)} numbers"
                     )
-        if self.cross_check not in {None, *(row.scenario for row in self.rows)}:
-            raise ValueError(f"table {self.number}: no row has the scenario {self.cross_check}")
         return self
 
     def printed(self, row: TableRow, controller: str, metric: str) -> str | None:
@@ -177,6 +173,11 @@ class Claim(StrictModel):
     """The numbers that the paper gives for it, each with what it is."""
     checks: tuple[Check, ...]
 
+    @property
+    def scenarios(self) -> set[str]:
+        """The scenarios of its comparisons."""
+        return {name for check in self.checks for name in (*check.within, *check.to_in)}
+
 
 class Alternatives(StrictModel):
     """Further values of a variation, whose runs with seed 0 are shown as a range."""
@@ -199,7 +200,7 @@ class Variation(StrictModel):
     """Controller -> fields for its runs alone."""
     alternatives: Alternatives | None = None
     source: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
-    """Its line in the tables of `quicgym baselines`, between ours and the paper's; null: none."""
+    """Its line in the tables of `quicgym papers --variations`, below ours; null: none."""
 
 
 class Watched(StrictModel):
@@ -229,7 +230,7 @@ class Paper(StrictModel):
 
     @property
     def compared(self) -> tuple[Variation, ...]:
-        """The variations that the tables of `quicgym baselines` show."""
+        """The variations that `quicgym papers --variations` runs."""
         return tuple(variation for variation in self.variations if variation.source is not None)
 
     @model_validator(mode="after")

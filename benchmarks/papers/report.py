@@ -94,7 +94,7 @@ def _networks(paper: Paper, networks: Mapping[str, str]) -> dict[str, str]:
 def _tables(paper: Paper, cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """One entry per printed table: its rows, with a cell per algorithm."""
     found = []
-    of_paper = [cell for cell in cells if cell["paper"] == paper.name]
+    of_paper = [cell for cell in cells if cell["paper"] == paper.name and cell["variation"] is None]
     for table in paper.tables:
         of_table = [cell for cell in of_paper if cell["table"] == table.number]
         names = [

@@ -1,5 +1,7 @@
 """Every table, figure and claim of the papers, from our own runs.
 
+`judge_papers` runs and judges; `run_papers` also draws and prints, as `quicgym papers` does.
+
 Into the output folder go runs.jsonl (one line per finished run), papers.json, tables.parquet (one
 row per cell), claims.parquet (one row per comparison), traces/ (time series of the first seed),
 figures/ and, with the format html, papers.html.
@@ -8,9 +10,11 @@ figures/ and, with the format html, papers.html.
 from __future__ import annotations
 
 import json
+import math
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,9 +27,17 @@ from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks import run_time
 from quicgym.benchmarks.papers import drawings, figures, report, tables
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
-from quicgym.benchmarks.papers.model import Paper, load_paper, paper_names
+from quicgym.benchmarks.papers.model import Paper, PaperError, load_paper, paper_names
 from quicgym.benchmarks.papers.needs import check_names, measures_of, needs, scenarios_of
-from quicgym.benchmarks.papers.verdicts import VERDICTS, Judgement, MissingMeasurement, judge
+from quicgym.benchmarks.papers.table_verdicts import table_verdict
+from quicgym.benchmarks.papers.variations import alternatives, comparable
+from quicgym.benchmarks.papers.verdicts import (
+    VERDICTS,
+    Judgement,
+    MissingMeasurement,
+    counted,
+    judge,
+)
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
 from quicgym.console import print_whole, say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
@@ -62,6 +74,88 @@ class Reproduction:
     """Claim -> which run it lacks."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is run and judged: the arguments of `run_papers` that both need.
+
+    A simulation that carries more packets than `most_packets` is left out.
+    """
+
+    papers: Sequence[Paper]
+    scenarios: Mapping[str, Scenario]
+    seeds: int
+    window: Window = WHOLE
+    without_ns3: bool = False
+    variations: bool = False
+    most_packets: float = math.inf
+    command: str = ""
+
+    def engine(self, scenario: str) -> EngineName:
+        """Returns the engine whose values count in a scenario."""
+        return engine_of(self.scenarios[scenario])
+
+    def runs_here(self, scenario: str) -> bool:
+        """Whether the scenario is run, or left out."""
+        if run_time.packets_of(self.scenarios[scenario]) > self.most_packets:
+            return False
+        without_ns3 = self.without_ns3 or ns3_version() is None
+        return not (without_ns3 and self.engine(scenario) == "ns3")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The runs of some papers, and what they say of the papers' claims.
+
+    `document` is the content of papers.json; None where the runs were interrupted.
+    """
+
+    jobs: Sequence[RunJob]
+    outcome: Outcome
+    measured: Measurements
+    reproductions: Sequence[Reproduction]
+    document: dict[str, Any] | None
+
+
+def asked_of(names: Sequence[str], seeds: int, **options: Any) -> Asked:
+    """Returns what is asked of papers, by name or path; `options` are further fields of `Asked`.
+
+    PaperError or ScenarioError says what a paper's file asks for that quicgym does not have.
+    """
+    papers = [load_paper(name) for name in names]
+    scenarios = {name: load_scenario(name) for paper in papers for name in scenarios_of(paper)}
+    for name, paper in zip(names, papers, strict=True):
+        check_names(name, paper, scenarios)
+    asked = Asked(papers, scenarios, seeds, **options)
+    if asked.variations and not any(paper.compared for paper in papers):
+        having = [name for name in paper_names() if load_paper(name).compared]
+        raise PaperError(
+            f"--variations: {', '.join(names)} has none; give --paper {' or '.join(having)}, or "
+            "leave out --variations"
+        )
+    return asked
+
+
+def judge_papers(
+    asked: Asked, directory: Path, workers: Workers, *, resume: bool, brief: bool = False
+) -> Judged:
+    """Runs and judges what is asked, and writes it into a folder that the caller keeps locked.
+
+    `brief` keeps no time series for figures, and does not say before how long the runs take.
+    """
+    jobs = _jobs(asked, None if brief else directory / TRACES_FOLDER)
+    if brief:
+        outcome = run_jobs(jobs, directory, workers, resume=resume, title="papers")
+    else:
+        outcome = _run(jobs, directory, workers, asked, resume=resume)
+    measured = Measurements(jobs, outcome.finished)
+    reproductions = [_judge(paper, measured, asked.engine) for paper in asked.papers]
+    if outcome.interrupted:
+        return Judged(jobs, outcome, measured, reproductions, None)
+    document = _document(reproductions, measured, asked)
+    _write(directory, document)
+    return Judged(jobs, outcome, measured, reproductions, document)
+
+
 def run_papers(
     *,
     directory: Path,
@@ -72,6 +166,7 @@ def run_papers(
     format: Format = "table",
     resume: bool = False,
     without_ns3: bool = False,
+    variations: bool = False,
     figure_format: str = "png",
     command: str = "",
 ) -> int:
@@ -81,73 +176,73 @@ def run_papers(
     the format "html" writes papers.html in place of a table. PaperError, ScenarioError, RunError or
     ClusterError says what cannot be run.
     """
-    names = papers or paper_names()
-    loaded = [load_paper(name) for name in names]
-    scenarios = {name: load_scenario(name) for paper in loaded for name in scenarios_of(paper)}
-    for name, paper in zip(names, loaded, strict=True):
-        check_names(name, paper, scenarios)
-    traces = directory / TRACES_FOLDER
-    jobs = _jobs(
-        loaded,
-        scenarios,
+    asked = asked_of(
+        papers or paper_names(),
         seeds,
-        traces,
-        without_ns3=without_ns3,
         window=window,
+        without_ns3=without_ns3,
+        variations=variations,
+        command=command,
     )
     runners = as_workers(workers)
     runners.connect()
     with output_folder(directory, RESULTS, resume=resume):
-        estimate = run_time.Estimate()
-        count = sum(len(paper.figures) for paper in loaded)
-        length = run_time.in_words(estimate.drawing_s(count))
-        outcome = _run(
-            jobs, directory, runners, estimate, f"  {count} figures: about {length}", resume=resume
-        )
-        if report_outcome(outcome, jobs, directory, command, resumed=resume):
+        judged = judge_papers(asked, directory, runners, resume=resume)
+        jobs, outcome = judged.jobs, judged.outcome
+        interrupted = report_outcome(outcome, jobs, directory, command, resumed=resume)
+        if interrupted or judged.document is None:
             return 130
-        measured = Measurements(jobs, outcome.finished)
-
-        def engine(scenario: str) -> EngineName:
-            return engine_of(scenarios[scenario])
-
-        reproductions = [_judge(paper, measured, engine) for paper in loaded]
-        traced = drawings.with_traces(jobs, engine)
+        traced = drawings.with_traces(jobs, asked.engine)
         drawn = {
             paper.name: [
                 drawing
                 for figure in paper.figures
-                if (drawing := drawings.figure_drawing(figure, paper, measured, traced, engine))
+                if (
+                    drawing := drawings.figure_drawing(
+                        figure, paper, judged.measured, traced, asked.engine
+                    )
+                )
             ]
-            for paper in loaded
+            for paper in asked.papers
         }
-        document = _document(reproductions, measured, engine, seeds, command)
         files = figures.draw_all(
             [drawing for of_paper in drawn.values() for drawing in of_paper],
             directory / "figures",
             figure_format,
         )
-        _write(directory, document)
         if format == "html":
             page = directory / "papers.html"
             measured_in = {job.scenario.name for job in jobs}
             networks = {
                 name: network_in_words(scenario)
-                for name, scenario in scenarios.items()
+                for name, scenario in asked.scenarios.items()
                 if name in measured_in
             }
             by_name = {file.stem: file for file in files}
-            report.write(page, document, loaded, drawn, by_name, networks)
+            report.write(page, judged.document, asked.papers, drawn, by_name, networks)
             say(f"the report is {page}")
         elif format == "json":
-            print(json.dumps(document, indent=1, allow_nan=False))
+            print(json.dumps(judged.document, indent=1, allow_nan=False))
         else:
-            _print(reproductions, measured, engine, seeds)
+            _print(judged, asked)
         say(
             f"{len(outcome.finished)} runs, papers.json, tables.parquet, claims.parquet and "
             f"{len(files)} pictures (figures) are in {directory}"
         )
         return 1 if outcome.failures else 0
+
+
+def claim_counts(reproduction: Reproduction, asked: Asked) -> dict[str, int]:
+    """Returns how many of a paper's claims came out how, and what the others need."""
+    counts: dict[str, int] = {
+        verdict: sum(entry.verdict == verdict for entry in reproduction.judgements)
+        for verdict in VERDICTS
+    }
+    unmeasured = [
+        claim for claim in reproduction.paper.claims if claim.id in reproduction.unmeasured
+    ]
+    of_ns3 = sum(any(asked.engine(name) == "ns3" for name in c.scenarios) for c in unmeasured)
+    return {**counts, "need_ns3": of_ns3, "need_longer_runs": len(unmeasured) - of_ns3}
 
 
 def engine_of(scenario: Scenario) -> EngineName:
@@ -159,61 +254,60 @@ def engine_of(scenario: Scenario) -> EngineName:
     return "native"
 
 
-def _jobs(
-    papers: Sequence[Paper],
-    scenarios: Mapping[str, Scenario],
-    seeds: int,
-    trace_folder: Path,
-    *,
-    without_ns3: bool,
-    window: Window,
-) -> list[RunJob]:
-    traced = {name for paper in papers for figure in paper.figures for name in figure.scenarios}
+def _jobs(asked: Asked, trace_folder: Path | None) -> list[RunJob]:
+    traced = {
+        name for paper in asked.papers for figure in paper.figures for name in figure.scenarios
+    }
     wanted: dict[str, dict[str, None]] = {}
-    for paper in papers:
+    for paper in asked.papers:
         for name, algorithm in needs(paper):
             wanted.setdefault(name, {})[algorithm] = None
     jobs: dict[str, RunJob] = {}
-    measures = measures_of(papers)
+    measures = measures_of(asked.papers)
     for name, algorithms in wanted.items():
-        engine = engine_of(scenarios[name])
-        if engine == "ns3" and (without_ns3 or ns3_version() is None):
+        if not asked.runs_here(name):
             continue
-        folder = trace_folder if name in traced else None
         for job in make_jobs(
-            [scenarios[name]],
+            [asked.scenarios[name]],
             list(algorithms),
-            engine,
-            seeds,
-            folder,
-            window=window,
+            asked.engine(name),
+            asked.seeds,
+            trace_folder if name in traced else None,
+            window=asked.window,
             measures=measures.get(name, ()),
         ):
             jobs[job.key] = job
-    left_out = sorted(name for name in wanted if engine_of(scenarios[name]) == "ns3")
-    if left_out and without_ns3:
-        say(f"left out, as --without-ns3 says: {', '.join(left_out)}")
-    elif left_out and ns3_version() is None:
-        say(
-            "note: this quicgym was built without the ns-3 host, so these are left out: "
-            f"{', '.join(left_out)}; to have them, {NS3_REMEDY}"
-        )
+    if asked.variations:
+        jobs |= {job.key: job for paper in asked.papers for job in _varied(paper, asked)}
     return list(jobs.values())
 
 
-def _run(
-    jobs: Sequence[RunJob],
-    directory: Path,
-    workers: Workers,
-    estimate: run_time.Estimate,
-    afterwards: str,
-    *,
-    resume: bool,
-) -> Outcome:
-    """Runs the jobs host by host, each with a progress bar.
+def _varied(paper: Paper, asked: Asked) -> Iterator[RunJob]:
+    """Yields the paper's runs as its compared variations have them, and their alternatives."""
+    for variation in paper.compared:
+        for name, controller in dict.fromkeys(needs(paper)):
+            if asked.engine(name) != "native":
+                continue
+            scenario = asked.scenarios[name]
+            varied = [(comparable(scenario, variation, controller), asked.seeds)]
+            varied += [(other, 1) for other in alternatives(scenario, variation, controller)]
+            for other, seeds in varied:
+                yield from make_jobs([other], [controller], "native", seeds, window=asked.window)
 
-    Says before how long they take, and with `afterwards` what follows them.
-    """
+
+def _run(
+    jobs: Sequence[RunJob], directory: Path, workers: Workers, asked: Asked, *, resume: bool
+) -> Outcome:
+    """Runs the jobs host by host, each with a progress bar, and says before how long they take."""
+    if not asked.without_ns3 and ns3_version() is None:
+        left_out = sorted(name for name in asked.scenarios if asked.engine(name) == "ns3")
+        if left_out:
+            say(
+                "note: this quicgym was built without the ns-3 host, so these are left out: "
+                f"{', '.join(left_out)}; to have them, {NS3_REMEDY}"
+            )
+    estimate = run_time.Estimate()
+    count = sum(len(paper.figures) for paper in asked.papers)
     kept = read_finished(directory) if resume else {}
     hosts: dict[str, list[RunJob]] = {}
     for job in jobs:
@@ -224,7 +318,7 @@ def _run(
         seconds = sum(map(estimate.cpu_s, new)) / workers.count
         length = run_time.in_words(seconds + (estimate.start_s if new else 0.0))
         say(f"  {host}: {len(new)} to run of {len(of_host)}, about {length}")
-    say(afterwards)
+    say(f"  {count} figures: about {run_time.in_words(estimate.drawing_s(count))}")
     outcome = Outcome()
     for host, of_host in hosts.items():
         # Seed by seed, so that what an interrupted run leaves covers everything; the longest first,
@@ -252,15 +346,18 @@ def _judge(
     return Reproduction(paper, tuple(judgements), unmeasured)
 
 
-def _table_cells(
-    paper: Paper, measured: Measurements, engine: Callable[[str], EngineName]
-) -> Iterator[dict[str, Any]]:
-    for table in paper.tables:
+def _table_cells(paper: Paper, measured: Measurements, asked: Asked) -> Iterator[dict[str, Any]]:
+    """Yields a cell for each number that was measured, and where runs are varied one for these."""
+    variations = [None, *(paper.compared if asked.variations else ())]
+    for table, variation in product(paper.tables, variations):
         for row in table.rows:
+            scenario = row.scenario
+            if variation is not None:
+                scenario += f"--{variation.source}"
             for algorithm in table.algorithms or paper.algorithms:
                 for metric in table.metrics.values():
-                    of_engine = engine(row.scenario)
-                    numbers = measured.values(row.scenario, algorithm, of_engine, metric)
+                    of_engine = asked.engine(row.scenario)
+                    numbers = measured.values(scenario, algorithm, of_engine, metric)
                     if not numbers:
                         continue
                     mean, deviation = mean_and_deviation(numbers)
@@ -270,6 +367,7 @@ def _table_cells(
                         "table": table.number,
                         "row": row.label,
                         "scenario": row.scenario,
+                        "variation": None if variation is None else variation.source,
                         "algorithm": algorithm,
                         "metric": metric,
                         "printed": None if printed is None else float(printed),
@@ -282,19 +380,15 @@ def _table_cells(
 
 
 def _document(
-    reproductions: Sequence[Reproduction],
-    measured: Measurements,
-    engine: Callable[[str], EngineName],
-    seeds: int,
-    command: str,
+    reproductions: Sequence[Reproduction], measured: Measurements, asked: Asked
 ) -> dict[str, Any]:
     return {
         "version": __version__,
         "commit": _core.commit,
         "ns3_version": ns3_version(),
         "python": platform.python_version(),
-        "command": command,
-        "seeds": list(range(seeds)),
+        "command": asked.command,
+        "seeds": list(range(asked.seeds)),
         "claims": [
             {
                 "id": judgement.claim.id,
@@ -311,7 +405,7 @@ def _document(
         "tables": [
             cell
             for reproduction in reproductions
-            for cell in _table_cells(reproduction.paper, measured, engine)
+            for cell in _table_cells(reproduction.paper, measured, asked)
         ],
     }
 
@@ -341,40 +435,71 @@ def _claim_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _print(
-    reproductions: Iterable[Reproduction],
-    measured: Measurements,
-    engine: Callable[[str], EngineName],
-    seeds: int,
-) -> None:
+def _print(judged: Judged, asked: Asked) -> None:
     console = wide_console()
-    shown_seeds = f"mean±standard deviation over {seeds} seeds" if seeds > 1 else "seed 0"
-    console.print(f"{shown_seeds}; ratio: ours divided by the printed value\n", highlight=False)
-    for reproduction in reproductions:
+    seeds = f"{asked.seeds} seeds" if asked.seeds > 1 else "seed 0"
+    module = (
+        "'module' is the same network with the habits of the QUIC module for ns-3"
+        if asked.variations
+        else "--variations adds lines for the QUIC module for ns-3"
+    )
+    console.print(
+        f"'ours' is what quicgym's controllers reach on the paper's network (mean ± standard "
+        f"deviation over {seeds}), 'paper' is the printed value, 'ratio' is ours divided by it, "
+        f"and {module} that the eBCC paper measured. quicgym's QUIC follows the RFCs and the "
+        "module does not: for example it sends all lost bytes again as one datagram, and its "
+        "receiver does not report a gap at once, so a correct stack has other losses and rates "
+        "(docs/reports/reproduction.md).\n",
+        highlight=False,
+        width=100,
+    )
+    for reproduction in judged.reproductions:
         paper = reproduction.paper
         console.print(Text(paper.title, style="bold underline"), "")
         for table in paper.tables:
             shown = tables.paper_table(
-                table, paper, measured, lambda row: [engine(row.scenario)], ratio=True
+                table,
+                paper,
+                judged.measured,
+                asked.engine,
+                ratio=True,
+                variations=paper.compared if asked.variations else (),
             )
-            if shown is not None:
-                print_whole(shown)
-                console.print()
+            if shown is None:
+                continue
+            print_whole(shown)
+            verdict = table_verdict(table, paper, judged.measured, asked.engine)
+            if verdict is not None:
+                console.print(f"{verdict}", highlight=False, markup=False, width=100)
+            console.print()
         for judgement in reproduction.judgements:
             _print_judgement(console, judgement)
-        for claim, missing in reproduction.unmeasured.items():
-            console.print(f"{claim}: not measured, there is no {missing}", highlight=False)
-        counts = {
-            words: sum(entry.verdict == verdict for entry in reproduction.judgements)
-            for verdict, words in VERDICTS.items()
-        }
-        if reproduction.judgements:
+        _print_what_is_missing(console, reproduction, asked)
+        if paper.claims:
             console.print(
-                f"{paper.name}: "
-                + ", ".join(f"{count} {words}" for words, count in counts.items())
-                + "\n",
+                f"{paper.name}: of {len(paper.claims)} claims "
+                f"{counted(claim_counts(reproduction, asked))}\n",
                 highlight=False,
             )
+
+
+def _print_what_is_missing(console: Console, reproduction: Reproduction, asked: Asked) -> None:
+    """Prints once which networks were left out, and what is not measured therefore."""
+    missing = [name for name in scenarios_of(reproduction.paper) if not asked.runs_here(name)]
+    if not missing:
+        for claim, run in reproduction.unmeasured.items():
+            console.print(f"{claim}: not measured, there is no {run}", highlight=False)
+        return
+    remedy = "leave out --without-ns3 to run it" if ns3_version() else NS3_REMEDY
+    claims = len(reproduction.unmeasured)
+    console.print(
+        f"Not measured here, because only ns-3 can run it: {', '.join(missing)}. So there are no "
+        f"values of ours for it, and {claims} of {len(reproduction.paper.claims)} claims have no "
+        f"verdict; to have them, {remedy}.",
+        highlight=False,
+        markup=False,
+        width=100,
+    )
 
 
 def _print_judgement(console: Console, judgement: Judgement) -> None:

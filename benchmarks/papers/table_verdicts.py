@@ -13,7 +13,7 @@ from typing import NamedTuple
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Paper, PrintedTable
 from quicgym.benchmarks.papers.tables import title_of
-from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, judge
+from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, Verdict, counted, judge
 
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 
@@ -48,19 +48,20 @@ def table_verdict(
     if ordered:
         same = sum(_in_printed_order(line) for line in ordered)
         most = max(map(len, ordered))
-        what = "lines" if len(table.metrics) > 1 else "rows"
+        what = "comparisons (rows times quantities)" if len(table.metrics) > 1 else "rows"
         parts.append(
-            f"order of the {WORDS.get(most, most)} as printed in {same} of {len(ordered)} {what}"
+            f"our values put the {WORDS.get(most, most)} controllers into the same order as the "
+            f"printed ones in {same} of {len(ordered)} {what}"
         )
     farthest = max((cell for line in lines for cell in line), key=lambda cell: cell.distance)
     heading = paper.algorithms.get(farthest.algorithm, farthest.algorithm)
     parts.append(
-        f"farthest from the print: {heading}, {farthest.row}, {farthest.quantity} "
+        f"the largest difference is that of {heading}, {farthest.row}, {farthest.quantity}: "
         f"{farthest.ours:.4g} here, {farthest.printed} in the paper"
     )
     claims = _claims(table, paper, measured, engine_of)
     if claims:
-        parts.append(f"claims: {claims}")
+        parts.append(f"of the claims about this table {claims}")
     return f"{title_of(table.number)}: {'; '.join(parts)}"
 
 
@@ -93,7 +94,7 @@ def _in_printed_order(cells: Sequence[_Cell]) -> bool:
 def _claims(
     table: PrintedTable, paper: Paper, measured: Measurements, engine_of: Callable[[str], str]
 ) -> str:
-    verdicts: list[str] = []
+    verdicts: list[Verdict] = []
     unmeasured = 0
     for claim in paper.claims:
         if table.number not in claim.tables:
@@ -102,11 +103,5 @@ def _claims(
             verdicts.append(judge(claim, paper, measured, engine_of).verdict)
         except MissingMeasurement:
             unmeasured += 1
-    counts = [
-        f"{verdicts.count(verdict)} {words}"
-        for verdict, words in VERDICTS.items()
-        if verdict in verdicts
-    ]
-    if unmeasured:
-        counts.append(f"{unmeasured} not measured")
-    return ", ".join(counts)
+    counts = {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+    return counted({**counts, "unmeasured": unmeasured})

@@ -17,8 +17,7 @@ from quicgym.benchmarks.papers.measurements import (
 )
 from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow, Variation
 from quicgym.envs.simulation.metrics import METRICS
-
-SOURCES = {"native": "ours", "ns3": "ns-3"}
+from quicgym.plot_style import display_name
 
 
 def _cell(numbers: Sequence[float], metric: str) -> str:
@@ -54,24 +53,29 @@ def paper_table(
     table: PrintedTable,
     paper: Paper,
     measured: Measurements,
-    engines: Callable[[TableRow], Sequence[str]],
+    engine_of: Callable[[str], str],
     *,
     ratio: bool = False,
     variations: Sequence[Variation] = (),
 ) -> Table | None:
-    """Returns one table of a paper, our values below the paper's; None where no run belongs to it.
+    """Returns one table of a paper, the paper's values below ours.
 
-    A row shows each of its `engines` in a line of its own, and `ratio` adds ours divided by the
+    Where no run belongs to it only the paper's are shown; None where it prints none either.
+
+    `engine_of` returns the engine that counts, by scenario, and `ratio` adds ours divided by the
     printed value. Each of `variations` has a line, and one for the range of its alternatives, whose
     scenarios are those of `variations.comparable` and `variations.alternatives`.
     """
     columns = table.algorithms or tuple(paper.algorithms)
 
     def there(row: TableRow, name: str) -> bool:
-        return any(measured.runs(row.scenario, name, engine) for engine in engines(row))
+        return bool(measured.runs(row.scenario, name, engine_of(row.scenario)))
 
     shown = [name for name in columns if any(there(row, name) for row in table.rows)]
     rows = [row for row in table.rows if any(there(row, name) for name in shown)]
+    if not rows:
+        rows = [row for row in table.rows if row.values]
+        shown = [name for name in columns if any(name in row.values for row in rows)]
     if not rows:
         return None
     output = _table(f"{title_of(table.number)}: {table.caption}")
@@ -85,7 +89,7 @@ def paper_table(
         label_lines = row.label.replace(", ", ",\n").splitlines()
         for word, metric in table.metrics.items():
             for source, cells in _sources(
-                table, row, metric, shown, measured, engines(row), ratio, variations
+                table, row, metric, shown, measured, engine_of(row.scenario), ratio, variations
             ):
                 label = label_lines.pop(0) if label_lines else ""
                 output.add_row(label, *([word] if several else []), source, *cells)
@@ -105,16 +109,15 @@ def _sources(
     metric: str,
     shown: Sequence[str],
     measured: Measurements,
-    engines: Sequence[str],
+    engine: str,
     ratio: bool,
     variations: Sequence[Variation],
 ) -> Iterable[tuple[str, list[str]]]:
-    lines = [(SOURCES[engine], row.scenario, engine) for engine in engines]
+    lines = [("ours", row.scenario)]
     lines += [
-        (str(variation.source), f"{row.scenario}--{variation.source}", engines[0])
-        for variation in variations
+        (str(variation.source), f"{row.scenario}--{variation.source}") for variation in variations
     ]
-    for source, scenario, engine in lines:
+    for source, scenario in lines:
         cells = [measured.values(scenario, name, engine, metric) for name in shown]
         if any(cells):
             yield source, [_cell(numbers, split(metric)[0]) for numbers in cells]
@@ -129,7 +132,7 @@ def _sources(
             [
                 number
                 for scenario in scenarios
-                for number in measured.values(scenario, name, engines[0], metric)
+                for number in measured.values(scenario, name, engine, metric)
             ]
             for name in shown
         ]
@@ -140,7 +143,7 @@ def _sources(
     if not any(printed):
         return
     yield "paper", [number or "–" for number in printed]
-    if ratio:
+    if ratio and any(measured.values(row.scenario, name, engine, metric) for name in shown):
         yield (
             "ratio",
             [
@@ -149,25 +152,24 @@ def _sources(
                 else "–"
                 for number, numbers in zip(
                     printed,
-                    (measured.values(row.scenario, name, engines[0], metric) for name in shown),
+                    (measured.values(row.scenario, name, engine, metric) for name in shown),
                     strict=True,
                 )
             ],
         )
 
 
-def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Table]:
+def measurement_tables(runs: Sequence[Run]) -> Iterator[Table]:
     """Yields, per scenario and engine, every metric of every controller.
 
-    A cell is mean±standard deviation over the seeds. `names` are column headings of controllers
-    that have another than their own name.
+    A cell is mean±standard deviation over the seeds.
     """
     shown = [entry for entry in METRICS.values() if entry.scope in ("flow", "run") or entry.traffic]
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):
         here = [run for run in runs if (run["scenario"], run["engine"]) == (scenario, engine)]
         output = _table(f"{scenario} ({'ns-3' if engine == 'ns3' else engine})")
         output.add_column("mean of the flows" if len(here[0]["flows"]) > 1 else "", min_width=24)
-        columns = list(_columns(here, names))
+        columns = list(_columns(here))
         for heading, _ in columns:
             output.add_column(heading, justify="right", min_width=10)
         for metric in (entry for entry in shown if entry.name in here[0]):
@@ -180,14 +182,14 @@ def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterato
 
 
 def _columns(
-    runs: Sequence[Run], names: Mapping[str, str]
+    runs: Sequence[Run],
 ) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     """Yields heading and one entry per seed: a controller's runs; mixed flows one by one, too."""
     for controller in dict.fromkeys(run["controller"] for run in runs):
         seeds = [run for run in runs if run["controller"] == controller]
         flows = seeds[0]["flows"]
         if len({flow["controller"] for flow in flows}) == 1:
-            yield names.get(controller, controller), list(seeds)
+            yield display_name(controller), list(seeds)
             continue
         yield "all", list(seeds)
         for index, flow in enumerate(flows):

@@ -48,6 +48,16 @@ VERDICTS: dict[Verdict, str] = {
     "undecided": "undecided",
 }
 """In words, from the best to the one that says least."""
+COUNTED: dict[str, tuple[str, str]] = {
+    "holds": ("holds", "hold"),
+    "partly": ("holds in part", "hold in part"),
+    "fails": ("does not hold", "do not hold"),
+    "undecided": ("is undecided", "are undecided"),
+    "unmeasured": ("is not measured", "are not measured"),
+    "need_ns3": ("needs ns-3", "need ns-3"),
+    "need_longer_runs": ("needs longer runs", "need longer runs"),
+}
+"""What becomes of a claim, in words behind 1 and behind another number."""
 
 CONFIDENCE = 0.95
 EQUAL_SHARE = 0.002
@@ -59,6 +69,13 @@ PRINTED_SHARE = 0.05
 """Of a printed number: BBR's two prints of one network in the eBCC paper differ by 4%."""
 FAIRNESS = ("jain",)
 """Indices whose distance from 1 is what is compared."""
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Returns how many claims came out how, by the keys of COUNTED."""
+    return ", ".join(
+        f"{count} {COUNTED[name][count != 1]}" for name, count in counts.items() if count
+    )
 
 
 class MissingMeasurement(LookupError):

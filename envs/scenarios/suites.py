@@ -163,13 +163,16 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
             Each is written out or given as `load_scenario` takes it; paths start at the file's
             folder. In place of the list a file may have the fields of `DrawnSuite`. The name or
             path of a scenario or of a distribution makes a suite of one, unless a suite has the
-            name.
+            name. "heldout/8" is a sample: every 8th scenario of the suite, from the first one on.
 
     Raises:
         ScenarioError: The suite does not exist, or is not valid; the text names file, field and
             value.
     """
     text = str(name_or_path)
+    name, step = _split_sample(text)
+    if step is not None:
+        return _sample(text, load_suite(name), step)
     if text not in suite_names() and text in (*scenario_names(), *distribution_names()):
         return (load_entry(text),)
     data, file, folder = read_yaml(
@@ -193,6 +196,22 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     )
 
 
+def _split_sample(text: str) -> tuple[str, str | None]:
+    """Returns a suite and what stands after its slash, ("heldout", "8"); None: all is a name."""
+    name, slash, step = text.rpartition("/")
+    is_sample = name in suite_names() or (step.isdecimal() and not Path(text).exists())
+    return (name, step) if slash and is_sample else (text, None)
+
+
+def _sample(text: str, entries: tuple[SuiteEntry, ...], step: str) -> tuple[SuiteEntry, ...]:
+    if not step.isdecimal() or not 1 <= int(step) <= len(entries):
+        raise ScenarioError(
+            f"{text!r}: after the slash stands how many scenarios each one taken stands for, such "
+            f"as /2 for every second one; give a number from 1 to {len(entries)}, or leave it out"
+        )
+    return entries[:: int(step)]
+
+
 def parts_of(entries: Iterable[SuiteEntry]) -> list[SuiteEntry]:
     """Returns the entries, with the parts of mixtures in their places."""
     parts: list[SuiteEntry] = []
@@ -213,9 +232,10 @@ def refuse_held_out(
         entries: Entries of the suite. A file is refused where it holds what a held-out suite does.
     """
     content = content_of(entries)
+    named, step = _split_sample(suite)
     for name in HELD_OUT_SUITES:
-        is_copy = is_path(suite) and content[0] and content == _held_out_content(name)
-        if suite == name or is_copy:
+        is_copy = is_path(named) and content[0] and content == _held_out_content(name, step)
+        if named == name or is_copy:
             same = f" is the suite {name}" if is_copy else ""
             raise error(
                 f"{field} = {suite!r}{same}: it is for evaluation alone, and what it has chosen is "
@@ -224,9 +244,9 @@ def refuse_held_out(
 
 
 @cache
-def _held_out_content(name: str) -> list[Any]:
-    """Reads a held-out suite once: the file of `stress` takes a second."""
-    return content_of(load_suite(name))
+def _held_out_content(name: str, step: str | None) -> list[Any]:
+    """Reads a held-out suite, or a sample, once: the file of `stress` takes a second."""
+    return content_of(load_suite(name)[:: int(step or 1)])
 
 
 def _suite_entry(entry: Any, place: str, folder: Path) -> Scenario:

@@ -9,8 +9,8 @@ EXTRA_PACKAGES = {
     "offline": ("minari",),
     "onnx": ("onnxruntime",),
     "real": ("aioquic", "cryptography"),
-    "reports": ("jinja2", "matplotlib", "pandas", "pyarrow", "scipy"),
-    "train": ("optuna", "ray", "safetensors", "stable_baselines3", "tensorboard", "torch"),
+    "reports": ("jinja2", "matplotlib", "pandas", "pyarrow", "scipy", "tensorboard"),
+    "train": ("optuna", "ray", "safetensors", "stable_baselines3", "torch"),
 }
 """Extra -> the packages that it installs, by the names that are imported."""
 

@@ -113,6 +113,43 @@ LOOKS = {
 }
 """Of quicgym's own controllers."""
 
+NAMES = {
+    "newreno": "NewReno",
+    "newreno+": "NewReno+",
+    "linux-reno": "Linux Reno",
+    "cubic": "CUBIC",
+    "cubic+": "Cubic+",
+    "ibcca-cubic": "IBCCA's CUBIC",
+    "cubic-resume": "CUBIC with Careful Resume",
+    "vegas": "Vegas",
+    "copa": "Copa",
+    "vivace": "PCC Vivace",
+    "vivace-uspace": "PCC Vivace (uspace)",
+    "bbr": "BBR",
+    "bbr-smooth": "BBR smooth",
+    "bbr-extended": "BBR extended",
+    "bbr-combined": "BBR combined",
+    "bbr3": "BBRv3",
+    "prague": "Prague",
+    "random": "Random",
+    "ebcc": "eBCC",
+    "ibcca": "IBCCA",
+    "ledbat++": "LEDBAT++",
+    "tuning": "Tuning",
+    "window": "Window",
+    "low-delay": "Low delay",
+}
+
+
+def display_name(name: str) -> str:
+    """Returns how tables and figures show a controller or a policy, with its parameters.
+
+    A name that quicgym does not bring, such as a user's own, stays as it is.
+    """
+    base, colon, parameters = name.partition(":")
+    return NAMES.get(base, base) + colon + parameters
+
+
 LEARNED_COLOURS = {
     "window": FOREST,
     "tuning": OLIVE,

@@ -73,12 +73,47 @@ def test_the_table_shows_ratio_and_verdicts_and_says_how_long_it_takes(
     done = quicgym("papers", "--paper", written(tmp_path), "--seeds", "2")
     for text in ("Table 1: Rates", "ratio", "7.0", "holds  true:", "does not hold  false:"):
         assert text in done.stdout
-    assert "small: 1 holds, 0 holds in part, 1 does not hold" in done.stdout
+    assert "small: of 2 claims 1 holds, 1 does not hold" in done.stdout
     assert "native engine: 8 to run of 8, about" in done.stderr
     assert "\n  2 figures: about " in done.stderr
     again = quicgym("papers", "--paper", written(tmp_path), "--seeds", "2", "--resume")
     assert "native engine: 0 to run of 8" in again.stderr
     assert again.stdout == done.stdout
+
+
+def test_tables_have_lines_of_ours_of_the_module_that_the_paper_used_and_of_the_paper(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    done = quicgym("papers", "--paper", "ebcc", "--seeds", "1", "--variations", "--out", "v")
+    first = done.stdout.index("Table 2:")
+    assert all(f"'{line}'" in done.stdout[:first] for line in ("ours", "module", "paper"))
+    table = done.stdout[done.stdout.index("Table 5:") : done.stdout.index("Table 6:")]
+    lines = [line.split() for line in table.splitlines() if " module " in line or " paper " in line]
+    assert len(lines) >= 6  # three rows
+    cells = pd.read_parquet(tmp_path / "v/tables.parquet")
+    loss = cells[(cells["table"] == "5") & (cells["algorithm"] == "newreno")]
+    ours, module = (loss[loss["variation"].isna()], loss[loss["variation"] == "module"])
+    assert (abs(module["measured_mean"] - module["printed"]) < 0.1).all()
+    assert (abs(ours["measured_mean"] - ours["printed"]) > 0.1).all()
+    assert "printed ones in " in table and " range " in table
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--paper", "high-latency"), ("--paper", "ibcca", "cubic-plus")]
+)
+def test_variations_where_there_are_none_are_an_error(
+    quicgym: Command, arguments: tuple[str, ...]
+) -> None:
+    says(quicgym("papers", "--variations", *arguments, status=2), "--variations", "--paper ebcc")
+
+
+def test_without_ns3_the_printed_values_are_shown_and_what_is_missing_is_said_once(
+    quicgym: Command,
+) -> None:
+    done = quicgym("papers", "--paper", "ibcca", "--without-ns3", "--seeds", "1")
+    assert "53.12" in done.stdout and "ratio" not in done.stdout.split("Table")[-1]
+    assert done.stdout.count("ibcca-burst-35-2s") == 1
+    assert "20 need ns-3" in done.stdout and "left out" not in done.stderr
 
 
 def test_html_is_one_file_that_holds_its_figures(quicgym: Command, tmp_path: Path) -> None:

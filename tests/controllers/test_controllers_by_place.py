@@ -12,7 +12,7 @@ from helpers.packages import compile_example, run_python
 
 import quicgym
 from quicgym import ScenarioError, controllers
-from quicgym.benchmarks.baselines import run_baselines
+from quicgym.benchmarks.networks import run_networks
 from quicgym.benchmarks.simulations import make_jobs
 
 AIMD = '''
@@ -62,7 +62,7 @@ def test_baselines_runs_classes_of_files_and_parameters_beside_names(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = ["mine.py:Aimd", "mine.py:Aimd:decrease=0.9", "cubic", "cubic:beta=0.3"]
-    status = run_baselines(
+    status = run_networks(
         directory=folder / "out",
         scenarios=[str(short(folder))],
         controllers=places,
@@ -199,7 +199,11 @@ def test_policies_trainings_and_sweeps_name_no_programs(folder: Path) -> None:
 def test_two_classes_that_results_show_by_one_name_are_refused(folder: Path) -> None:
     text = "results show both as 'aimd'; give one of the classes another `name`"
     with pytest.raises(ScenarioError, match=re.escape(text)):
-        run_baselines(directory=folder, controllers=["mine.py:Aimd", "mine.py:Other"])
+        run_networks(
+            directory=folder,
+            scenarios=["ebcc-single"],
+            controllers=["mine.py:Aimd", "mine.py:Other"],
+        )
 
 
 def test_a_compiled_library_is_loaded_without_a_package(folder: Path) -> None:

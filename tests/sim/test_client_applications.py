@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quicgym import Simulation, run
-from quicgym.benchmarks.baselines import run_baselines
+from quicgym.benchmarks.networks import run_networks
 from quicgym.envs.simulation.metrics import OF_FLOWS, OF_RUNS, OF_TRAFFIC, TRAFFIC_METRICS
 from quicgym.envs.simulation.simulation import NEVER, ns3_version
 from quicgym.envs.simulation.traffic import MEDIA, PAGES
@@ -253,11 +253,11 @@ def test_only_runs_with_traffic_have_its_metrics(capsys, tmp_path):
     def printed(format):
         out = tmp_path / "out"
         options = {"directory": out, "scenarios": [str(path) for path in paths], "seeds": 1}
-        assert run_baselines(**options, format=format, resume=out.exists()) == 0
+        assert run_networks(**options, format=format, resume=out.exists()) == 0
         return capsys.readouterr().out
 
     first, second = json.loads(printed("json"))["runs"]
-    keys = {"scenario", "variation", "controller", "engine", "seed", "flows"}
+    keys = {"scenario", "controller", "engine", "seed", "flows"}
     assert set(first) == {*keys, *names}
     absent = {entry.name for entry in OF_TRAFFIC if entry.traffic in (PAGES, MEDIA)}
     assert set(second) == {*first, *TRAFFIC_METRICS, "short_flows"} - absent

@@ -2,92 +2,127 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quicgym.cli import options
+from quicgym.errors import UserError
 from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
     "quicgym baselines",
+    "quicgym baselines --suite heldout --seeds 5 --policy runs/mine window",
     "quicgym baselines --scenario ebcc-single --controller bbr ebcc:gamma=3 mine.py:Aimd",
-    "quicgym baselines --scenario ebcc-single --variations",
     "quicgym baselines --scenario my-network.yaml --seeds 20 --out results/mine",
-    "quicgym baselines --engine ns3 --format json > results.json",
     "quicgym baselines --scenario ebcc-single --qlog results/qlog --log-every 10",
 )
+OF_THE_BENCHMARK = ("suite", "policy")
+OF_NETWORKS = ("from_s", "until_s", "qlog", "pcap", "log_every", "log_limit_mb")
 
 
 def baselines(
+    context: typer.Context,
+    suite: options.Suite = None,
     scenario: options.Scenario = None,
     controller: options.Controller = None,
-    engine: Annotated[
-        str | None,
+    policy: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="native|ns3",
-            help="Default: native, and one ns-3 row per table when no scenario is named.",
+            metavar="NAME",
+            help="Agents that are compared, as `quicgym evaluate --policy` takes them; one or "
+            "more. Default: the published ones.",
         ),
     ] = None,
-    seeds: options.Seeds = 5,
-    variations: Annotated[
-        bool,
+    engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
+    seeds: Annotated[
+        int | None,
         typer.Option(
-            "--variations",
-            help="Also run the eBCC paper's scenarios as the QUIC module for ns-3 behaves, which "
-            "the paper used. Results mark these runs in the column variation.",
+            min=1,
+            metavar="N",
+            help="Runs the seeds 0 to N-1. Default: 2, and 5 with --scenario.",
         ),
-    ] = False,
+    ] = None,
     from_s: options.From = None,
     until_s: options.Until = None,
     jobs: options.Jobs = None,
     format: options.Format = options.ResultFormat.table,
-    out: options.Out = Path("results/baselines"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where results and figures are written. Default: results/baselines, and "
+            "results/networks with --scenario.",
+        ),
+    ] = None,
     figures: options.Figures = FigureFormat.png,
     qlog: options.Qlog = None,
     pcap: options.Pcap = None,
     log_every: options.LogEvery = 1,
     log_limit_mb: options.LogLimit = 100,
     resume: options.Resume = False,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose",
-            help="Print every metric of every scenario after the papers' tables. With --scenario "
-            "this is the default.",
-        ),
-    ] = False,
 ) -> None:
-    """Run the papers' experiments; print their tables with our values beside the printed ones.
+    """Compare the papers' controllers and the learned agents on one reward.
 
-    Without --scenario these are the eBCC paper's. Each runs with NewReno, CUBIC, BBR and eBCC
-    unless --controller says otherwise. A line under each table says how many rows have the printed
-    order, which cell is farthest from the print, and what became of the paper's claims. Results
-    (runs.jsonl, results.json, results.parquet), the time series of seed 0 and the figures go to
-    DIR; results of an earlier run are moved to DIR/previous-<time>. With --variations each table
-    has a line for the QUIC module that the paper used (docs/reports/reproduction.md).
+    All run on the same networks with the same seeds: the suite papers and every 8th network of
+    heldout, unless --suite says otherwise. You get one table with the best policy first, one
+    figure, logs for TensorBoard, and for each paper how many of its claims hold in our runs.
+    --controller replaces the hand-coded controllers, and --policy the agents.
+
+    With --scenario the command runs the given networks instead and prints every metric of every
+    controller. --format csv has a row for each flow; --qlog, --pcap, --from-s and --until-s belong
+    to this form.
+
+    Results of an earlier run are moved to DIR/previous-<time>.
     """
-    from quicgym.benchmarks.baselines import run_baselines
-    from quicgym.envs.simulation.packet_logs import PacketLogs
-    from quicgym.envs.simulation.window import Window
+    from quicgym.jobs import workers_of
+
+    if scenario:
+        _refuse(context, OF_THE_BENCHMARK, "does not go with --scenario; leave out one of them")
+        from quicgym.benchmarks.networks import run_networks
+        from quicgym.envs.simulation.packet_logs import PacketLogs
+        from quicgym.envs.simulation.window import Window
+
+        status = run_networks(
+            scenarios=scenario,
+            controllers=controller or (),
+            engine=engine,
+            seeds=seeds or 5,
+            window=Window(from_s, until_s),
+            workers=workers_of(jobs),
+            format=format.value,
+            directory=out or Path("results/networks"),
+            resume=resume,
+            figure_format=figures.value,
+            qlog=None if qlog is None else PacketLogs(qlog, log_every, log_limit_mb),
+            pcap=None if pcap is None else PacketLogs(pcap, log_every, log_limit_mb),
+            command=options.command_line(),
+        )
+        raise typer.Exit(status)
+    _refuse(context, OF_NETWORKS, "needs the networks to run; name them with --scenario")
+    from quicgym.benchmarks.baselines import CONTROLLERS, SUITES, run_baselines
 
     status = run_baselines(
-        scenarios=scenario or (),
-        controllers=controller or (),
+        suite=suite or SUITES,
+        controllers=controller or CONTROLLERS,
+        policies=policy,
+        seeds=seeds or 2,
         engine=engine,
-        seeds=seeds,
-        variations=variations,
-        window=Window(from_s, until_s),
-        workers=jobs or os.cpu_count() or 1,
+        workers=workers_of(jobs),
         format=format.value,
-        directory=out,
+        directory=out or Path("results/baselines"),
         resume=resume,
-        verbose=verbose,
         figure_format=figures.value,
-        qlog=None if qlog is None else PacketLogs(qlog, log_every, log_limit_mb),
-        pcap=None if pcap is None else PacketLogs(pcap, log_every, log_limit_mb),
         command=options.command_line(),
     )
     raise typer.Exit(status)
+
+
+def _refuse(context: typer.Context, names: Sequence[str], remedy: str) -> None:
+    """Raises UserError where one of the options was given."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UserError(f"--{name.replace('_', '-')}: {remedy}")

@@ -19,7 +19,9 @@ EXAMPLES = (
 def compare(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN", help="Folders of `quicgym train` or `quicgym evaluate`."),
+        typer.Argument(
+            metavar="RUN", help="Folders of `quicgym train`, `evaluate` or `baselines`."
+        ),
     ],
     logdir: Annotated[
         Path, typer.Option(metavar="DIR", help="Where TensorBoard's files are written.")

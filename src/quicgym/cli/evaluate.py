@@ -35,14 +35,7 @@ def evaluate(
             "precede it (mine=runs/ppo); one or more. Default: baselines.",
         ),
     ] = None,
-    suite: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="heldout, papers, stress, validation, a scenario, a distribution, of which each "
-            "seed draws a scenario, or a YAML's path; one or more.  [default: heldout]",
-        ),
-    ] = None,
+    suite: options.Suite = None,
     seeds: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of seeds, from --first-seed on.")
     ] = 5,
@@ -92,7 +85,7 @@ def evaluate(
     ] = None,
     trust_zip: options.TrustZip = False,
 ) -> None:
-    """Compare policies, learned or hand-coded, over a suite of scenarios.
+    """Compare policies, learned or hand-coded, over a suite of scenarios; by default heldout.
 
     The interquartile mean of the reward with its 95% interval, and what a network engineer would
     measure; docs/reference/evaluation.md has the formulas. Results (evaluation.json,

@@ -45,6 +45,15 @@ Scenario = Annotated[
         metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; one or more."
     ),
 ]
+Suite = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="heldout, papers, stress, validation, a scenario, a distribution, of which each seed "
+        "draws a scenario, or a YAML's path; heldout/8 takes every 8th scenario of a suite; one or "
+        "more.",
+    ),
+]
 Seeds = Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")]
 Jobs = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")

@@ -12,6 +12,7 @@ from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
     "quicgym papers",
+    "quicgym papers --paper ebcc --variations",
     "quicgym papers --paper ebcc --format html --out results/ebcc",
     "quicgym papers --without-ns3 --seeds 10",
     "quicgym papers --paper my-paper.yaml",
@@ -43,15 +44,24 @@ def papers(
     without_ns3: Annotated[
         bool,
         typer.Option(
-            "--without-ns3", help="Leave out what only ns-3 can run: wireless LAN, TCP; hours."
+            "--without-ns3",
+            help="Skip the experiments that need ns-3 (wireless LAN, TCP), which take hours.",
+        ),
+    ] = False,
+    variations: Annotated[
+        bool,
+        typer.Option(
+            "--variations",
+            help="Also run the eBCC paper's networks with the habits of the QUIC module for ns-3 "
+            "that the paper measured. Tables show these runs in the lines module, range and mean.",
         ),
     ] = False,
 ) -> None:
-    """Run every table, figure and claim of the papers; a verdict on each claim.
+    """Run every table, figure and claim of the papers, and give a verdict on each claim.
 
-    Our value, the printed one and their ratio stand under one another. A claim's verdict (holds,
-    holds in part, does not hold, undecided) is computed from our runs; docs/reports/reproduction.md
-    has the rule. Says beforehand how long it will take.
+    The tables show our value, the printed one and their ratio below one another. The verdict on a
+    claim (holds, holds in part, does not hold, undecided) is computed from our runs;
+    docs/reports/reproduction.md has the rule. The command says beforehand how long it will take.
     """
     from quicgym.benchmarks.papers.run import run_papers
     from quicgym.envs.simulation.window import Window
@@ -66,6 +76,7 @@ def papers(
         directory=out,
         resume=resume,
         without_ns3=without_ns3,
+        variations=variations,
         figure_format=figures.value,
         command=options.command_line(),
     )

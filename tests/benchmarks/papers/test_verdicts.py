@@ -173,7 +173,6 @@ def test_a_comparison_that_says_too_much_or_too_little_is_refused(
     ("changes", "words"),
     [
         ({"rows": [{"label": "r", "scenario": "s", "values": {"a": "1.0"}}]}, "does not hold 2"),
-        ({"cross_check": "t"}, "no row has the scenario t"),
     ],
 )
 def test_a_printed_table_that_does_not_fit_itself_is_refused(
@@ -184,7 +183,6 @@ def test_a_printed_table_that_does_not_fit_itself_is_refused(
         "caption": "",
         "row_header": "",
         "metrics": {"rate": "receive_rate_mbps", "loss": "loss_percent"},
-        "cross_check": "s",
         "rows": [{"label": "r", "scenario": "s", "values": {"a": "1.0/-"}}],
     }
     printed = PrintedTable.model_validate(table)

@@ -1,0 +1,149 @@
+"""Networks with hand-coded controllers: `quicgym baselines --scenario`.
+
+Each run has the reward that agents earn. Into the output folder go runs.jsonl (one line per
+finished run), results.json, results.parquet (one row per run), traces/ (the time series of the
+first seed) and figures/.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from quicgym import __version__, _core
+from quicgym.agents.evaluation.jobs import with_packet_logs
+from quicgym.agents.evaluation.summary import RESULTS as RESULTS_OF_EVALUATION
+from quicgym.benchmarks.papers import drawings, figures, tables
+from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
+from quicgym.console import print_whole, say
+from quicgym.envs import Scenario, ScenarioError, load_scenario
+from quicgym.envs.simulation.metrics import OF_RUNS
+from quicgym.envs.simulation.packet_logs import PacketLogs
+from quicgym.envs.simulation.simulation import check_engine, ns3_version
+from quicgym.envs.simulation.window import WHOLE, Window
+from quicgym.jobs import RUNS_FILE, Workers, report_outcome, run_jobs
+from quicgym.output_folders import output_folder, write_atomically
+from quicgym.plot_style import PLOTS_FOLDER
+
+Format = Literal["table", "json", "csv"]
+CONTROLLERS = ("newreno", "cubic", "bbr", "ebcc")
+RESULTS = tuple(
+    dict.fromkeys(
+        (
+            RUNS_FILE,
+            "results.json",
+            "results.parquet",
+            TRACES_FOLDER,
+            "figures",
+            PLOTS_FOLDER,
+            *RESULTS_OF_EVALUATION,
+        )  # fmt: skip
+    )
+)
+"""Also what the benchmark leaves in a folder, which `quicgym compare` would take for these runs."""
+
+
+def run_networks(
+    *,
+    directory: Path,
+    scenarios: Sequence[str],
+    controllers: Sequence[str] = (),
+    engine: str = "native",
+    seeds: int = 5,
+    window: Window = WHOLE,
+    workers: int | Workers = 1,
+    format: Format = "table",
+    resume: bool = False,
+    figure_format: str = "png",
+    qlog: PacketLogs | None = None,
+    pcap: PacketLogs | None = None,
+    command: str = "",
+) -> int:
+    """Runs, writes and prints everything; returns the exit status.
+
+    The arguments are the options of `quicgym baselines --scenario`. No controller means CONTROLLERS
+    for flows that name none. ScenarioError, Ns3MissingError or RunError says what cannot be run.
+    """
+    known = check_engine(engine)
+    loaded = [load_scenario(name) for name in dict.fromkeys(scenarios)]
+    _check_names(loaded)
+    if controllers:
+        _check_controllers_are_used(loaded)
+    chosen = list(dict.fromkeys(controllers)) or list(CONTROLLERS)
+    jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
+    jobs = with_packet_logs(jobs, qlog, pcap)
+    with output_folder(directory, RESULTS, resume=resume):
+        outcome = run_jobs(jobs, directory, workers, resume=resume)
+        if report_outcome(outcome, jobs, directory, command, resumed=resume):
+            return 130
+        runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+        if runs:
+            _write(directory, runs, seeds, command)
+            traced = drawings.with_traces(jobs, lambda _: known)
+            drawn = [drawings.scenario_drawing(of_scenario) for of_scenario in traced.values()]
+            files = figures.draw_all(drawn, directory / "figures", figure_format)
+            if format == "json":
+                document = {"version": __version__, "command": command, "runs": runs}
+                print(json.dumps(document, indent=1, allow_nan=False))
+            elif format == "csv":
+                print(pd.DataFrame(_flow_rows(runs)).to_csv(index=False), end="")
+            else:
+                for table in tables.measurement_tables(runs):
+                    print_whole(table)
+                    print()
+            say(
+                f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures "
+                f"(figures) are in {directory}"
+            )
+        return 1 if outcome.failures else 0
+
+
+def _flow_rows(runs: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yields a row for each flow and each entry of short flows, with the run's own metrics."""
+    of_runs = [entry.name for entry in OF_RUNS]
+    for run in runs:
+        about = {name: run[name] for name in ("scenario", "engine", "seed")}
+        about["controllers"] = run["controller"]
+        shared = {name: run[name] for name in of_runs if name in run}
+        for flow in (*run["flows"], *run.get("short_flows", ())):
+            yield {**about, **flow, **shared}
+
+
+def _check_names(scenarios: Sequence[Scenario]) -> None:
+    names = [scenario.name for scenario in scenarios]
+    for name in names:
+        if names.count(name) > 1:
+            raise ScenarioError(
+                f"two of the scenarios have the name {name!r}; change `name` in one of the files"
+            )
+
+
+def _check_controllers_are_used(scenarios: Sequence[Scenario]) -> None:
+    for scenario in scenarios:
+        if not scenario.has_open_flow:
+            raise ScenarioError(
+                f"scenario {scenario.name}: each flow names its controller, so none is left for "
+                "--controller; leave out the option, or `controller` of a flow"
+            )
+
+
+def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command: str) -> None:
+    about = {
+        "version": __version__,
+        "command": command,
+        "commit": _core.commit,
+        "ns3_version": ns3_version(),
+        "python": platform.python_version(),
+        "seeds": list(range(seeds)),
+    }
+    text = json.dumps({**about, "runs": runs}, indent=1, allow_nan=False)
+    frame = pd.DataFrame(runs)
+    frame.attrs.update(about)
+    write_atomically(
+        {directory / "results.json": text + "\n", directory / "results.parquet": frame.to_parquet}
+    )
