@@ -22,7 +22,7 @@ CPP := $(shell find sim controllers tests/fuzz stacks/linux/bpf stacks/linux/loa
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
 	@echo "make develop    the same, but edits of Python and C++ take effect at the next import"
-	@echo "make baselines  print the papers' tables, ours beside the printed values"
+	@echo "make baselines  compare the papers' controllers and the learned agents on one reward"
 	@echo "make reports    write all reports into results/reports; ARGS=leagues for one of them"
 	@echo "make test       run the tests that need neither PyTorch nor Ray: minutes"
 	@echo "make test-all   run all tests but long ones; installs PyTorch and Ray Tune (7 GB); ARGS='-m long' for these"

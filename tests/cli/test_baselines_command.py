@@ -94,7 +94,7 @@ def test_the_benchmark_needs_no_pytorch(tmp_path: Path) -> None:
         "    sys.modules[name] = None\n"
         "if __name__ == '__main__':\n"
         "    run_baselines(directory=Path('b'), suite=['ebcc-bandwidth-5'], controllers=['bbr'],\n"
-        "                  seeds=1, format='csv')\n"
+        "                  policies=['window'], seeds=1, format='csv')\n"
     )
     (tmp_path / "run.py").write_text(code)
     subprocess.run([sys.executable, "run.py"], cwd=tmp_path, check=True, capture_output=True)

@@ -11,8 +11,8 @@ from quicgym.cli import options
 from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
-    "quicgym plot results/baselines",
-    "quicgym plot results/baselines --scenario ebcc-flows-3 --figures pdf --out figures",
+    "quicgym plot results/networks",
+    "quicgym plot results/networks --scenario ebcc-flows-3 --figures pdf --out figures",
 )
 
 
