@@ -243,7 +243,9 @@ def with_traces(jobs: Sequence[RunJob], engine_of: Callable[[str], str]) -> dict
     traced: dict[str, list[RunJob]] = {}
     for job in jobs:
         path = job.trace_file
-        if job.engine == engine_of(job.scenario.name) and path is not None and path.exists():
+        if path is None or not path.exists():
+            continue
+        if job.engine == engine_of(job.scenario.name):
             traced.setdefault(job.scenario.name, []).append(job)
     return traced
 
