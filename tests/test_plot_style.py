@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from quicgym import controllers
 from quicgym.agents.policies.by_name import pretrained_names
-from quicgym.plot_style import DASHES, LOOKS, Look, look_of, looks_of, save
+from quicgym.plot_style import DASHES, LOOKS, NAMES, Look, display_name, look_of, looks_of, save
 
 # Viénot, Brettel and Mollon 1999: what dichromats see, of linear RGB.
 DEFICIENCIES = {
@@ -37,11 +37,17 @@ def test_readers_of_any_colour_vision_tell_the_controllers_apart(deficiency: str
 
 
 def test_every_controller_of_quicgym_and_every_published_policy_has_a_look_of_its_own() -> None:
-    assert set(controllers.baselines()) <= set(LOOKS)
+    assert set(controllers.baselines()) <= set(LOOKS) <= set(NAMES)
     names = [*controllers.baselines(), *pretrained_names()]
     looks = looks_of(names)
     assert len(set(looks.values())) == len(names)
     assert {name: look_of(name) for name in names} == looks
+
+
+def test_names_are_shown_with_their_parameters_and_others_as_they_are() -> None:
+    shown = [display_name(name) for name in ("ebcc:gamma=3", "bbr-smooth", "mine", "runs/a:b=1")]
+    assert shown == ["eBCC:gamma=3", "BBR smooth", "mine", "runs/a:b=1"]
+    assert len(set(NAMES.values())) == len(NAMES)
 
 
 def test_parameters_change_the_style_and_leave_the_colour() -> None:

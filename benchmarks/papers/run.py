@@ -312,6 +312,8 @@ def _run(
     hosts: dict[str, list[RunJob]] = {}
     for job in jobs:
         hosts.setdefault(run_time.host_of(job), []).append(job)
+    if not jobs:
+        return Outcome()
     say(f"{len(jobs)} simulations with {workers.count} processes:")
     for host, of_host in hosts.items():
         new = [job for job in of_host if job.key not in kept]
@@ -455,6 +457,7 @@ def _print(judged: Judged, asked: Asked) -> None:
     )
     for reproduction in judged.reproductions:
         paper = reproduction.paper
+        compared = paper.compared if asked.variations else ()
         console.print(Text(paper.title, style="bold underline"), "")
         for table in paper.tables:
             shown = tables.paper_table(
@@ -463,12 +466,12 @@ def _print(judged: Judged, asked: Asked) -> None:
                 judged.measured,
                 asked.engine,
                 ratio=True,
-                variations=paper.compared if asked.variations else (),
+                variations=compared,
             )
             if shown is None:
                 continue
             print_whole(shown)
-            verdict = table_verdict(table, paper, judged.measured, asked.engine)
+            verdict = table_verdict(table, paper, judged.measured, asked.engine, compared)
             if verdict is not None:
                 console.print(f"{verdict}", highlight=False, markup=False, width=100)
             console.print()

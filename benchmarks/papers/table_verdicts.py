@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
-from quicgym.benchmarks.papers.model import Paper, PrintedTable
+from quicgym.benchmarks.papers.model import Paper, PrintedTable, Variation
 from quicgym.benchmarks.papers.tables import title_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, Verdict, counted, judge
 
@@ -34,11 +34,15 @@ class _Cell(NamedTuple):
 
 
 def table_verdict(
-    table: PrintedTable, paper: Paper, measured: Measurements, engine_of: Callable[[str], str]
+    table: PrintedTable,
+    paper: Paper,
+    measured: Measurements,
+    engine_of: Callable[[str], str],
+    variations: Sequence[Variation] = (),
 ) -> str | None:
     """Returns the line; None where no run has a printed value in this table.
 
-    `engine_of` returns the engine that counts, by scenario.
+    `engine_of` returns the engine that counts, by scenario. The order is also that of `variations`.
     """
     lines = [line for line in _lines(table, paper, measured, engine_of) if line]
     if not lines:
@@ -53,6 +57,10 @@ def table_verdict(
             f"our values put the {WORDS.get(most, most)} controllers into the same order as the "
             f"printed ones in {same} of {len(ordered)} {what}"
         )
+        for variation in variations:
+            varied = [*_lines(table, paper, measured, engine_of, f"--{variation.source}")]
+            same = sum(_in_printed_order(line) for line in varied if len(line) > 1)
+            parts[-1] += f", and those of the {variation.source} in {same}"
     farthest = max((cell for line in lines for cell in line), key=lambda cell: cell.distance)
     heading = paper.algorithms.get(farthest.algorithm, farthest.algorithm)
     parts.append(
@@ -66,15 +74,22 @@ def table_verdict(
 
 
 def _lines(
-    table: PrintedTable, paper: Paper, measured: Measurements, engine_of: Callable[[str], str]
+    table: PrintedTable,
+    paper: Paper,
+    measured: Measurements,
+    engine_of: Callable[[str], str],
+    variation: str = "",
 ) -> Iterator[list[_Cell]]:
-    """Yields, for each row and quantity, the cells that are both measured and printed."""
+    """Yields, for each row and quantity, the cells that are both measured and printed.
+
+    `variation` ends the names of the scenarios that were run.
+    """
     for row in table.rows:
         for quantity, metric in table.metrics.items():
             cells = []
             for algorithm in table.algorithms or paper.algorithms:
                 engine = engine_of(row.scenario)
-                numbers = measured.values(row.scenario, algorithm, engine, metric)
+                numbers = measured.values(row.scenario + variation, algorithm, engine, metric)
                 printed = table.printed(row, algorithm, metric)
                 if numbers and printed is not None:
                     ours = mean_and_deviation(numbers)[0]

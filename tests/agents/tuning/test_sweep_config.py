@@ -129,8 +129,9 @@ def test_mistakes_name_file_field_value_and_remedy(
 
 @pytest.mark.parametrize("suite", HELD_OUT_SUITES)
 def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None:
-    with pytest.raises(ScenarioError, match=f"'{suite}': it is for evaluation alone"):
-        load_sweep(str(file), ["scenarios=[]", f"suite={suite}"])
+    for named in (suite, f"{suite}/2"):
+        with pytest.raises(ScenarioError, match=f"'{named}': it is for evaluation alone"):
+            load_sweep(str(file), ["scenarios=[]", f"suite={named}"])
     copy = file.with_name("copy.yaml")
     copy.write_text((CONFIGS / f"suites/{suite}.yaml").read_text())
     if suite == "stress":  # whose traces are named from its folder
@@ -138,6 +139,9 @@ def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None
     sweep = load_sweep(str(file), ["scenarios=[]", f"suite={copy}", "engine=ns3"])
     with pytest.raises(ScenarioError, match=f"is the suite {suite}: it is for evaluation alone"):
         sweep.load_scenarios()
+    sample = load_sweep(str(file), ["scenarios=[]", f"suite={copy}/2", "engine=ns3"])
+    with pytest.raises(ScenarioError, match=f"is the suite {suite}: it is for evaluation alone"):
+        sample.load_scenarios()
 
 
 def test_the_held_out_suites_are_those_of_the_leaderboard_and_of_the_rules() -> None:

@@ -588,3 +588,13 @@ def test_a_changed_copy_is_checked_too() -> None:
     ):
         with pytest.raises(ValueError, match=next(iter(change))):
             part.model_copy(update=change)
+
+
+def test_a_sample_of_a_suite_is_every_nth_scenario(tmp_path: Path) -> None:
+    assert load_suite("heldout/8") == load_suite("heldout")[::8]
+    own = tmp_path / "own.yaml"
+    own.write_text("[ebcc-single, ebcc-flows-3, ebcc-flows-5]")
+    assert [entry.name for entry in load_suite(f"{own}/2")] == ["ebcc-single", "ebcc-flows-5"]
+    assert load_suite(f"{own}/1") == load_suite(own)
+    with pytest.raises(ScenarioError, match="from 1 to 3"):
+        load_suite(f"{own}/4")
