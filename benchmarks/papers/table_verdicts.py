@@ -118,5 +118,5 @@ def _claims(
             verdicts.append(judge(claim, paper, measured, engine_of).verdict)
         except MissingMeasurement:
             unmeasured += 1
-    counts = {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+    counts: dict[str, int] = {verdict: verdicts.count(verdict) for verdict in VERDICTS}
     return counted({**counts, "unmeasured": unmeasured})
