@@ -96,8 +96,8 @@ def main(arguments: list[str]) -> int:
     # The installed host looks for ns-3 beside itself.
     if part.ns3 and (ns3 := find_spec("ns3")) and ns3.submodule_search_locations:
         variables["LD_LIBRARY_PATH"] = f"{ns3.submodule_search_locations[0]}/lib64"
-    pytest = [str(Path(sys.executable).with_name("pytest")), "-p", "no:cacheprovider"]
-    pytest += part.arguments
+    # -P: the folders envs/, real/ and so on are no packages of that name.
+    pytest = [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", *part.arguments]
     pytest += [word for test in UNLIMITED for word in ("--deselect", test)]
     # ThreadSanitizer needs the usual places of memory.
     prefix = ["setarch", "-R"] if threads else []

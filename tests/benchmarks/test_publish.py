@@ -97,23 +97,6 @@ def test_the_description_has_the_evaluation_that_backs_the_policy(
     assert description.training["seed"] == 0
 
 
-<<<<<<< ours
-=======
-def test_the_model_card_has_the_numbers_of_the_description(work: Path, publish: Command) -> None:
-    publish(*BACKED)
-    backing = load_policy(work / "mine/tiny-seed0.json").description.evaluation
-    front, text = (work / "mine/tiny-seed0.md").read_text().removeprefix("---").split("---\n", 1)
-    (model,) = yaml.safe_load(front)["model-index"]
-    (result,) = model["results"]
-    assert result["metrics"][0]["value"] == round(backing["iqm_reward"], 4)
-    assert "license" not in yaml.safe_load(front)  # a user's policy has the licence that they say
-    assert f"| {backing['iqm_reward']:.4f} | [{backing['iqm_low']:.4f}, " in text
-    for cell in backing["lowest"]:
-        assert f"`{cell['scenario']}` ({cell['reward']:+.3f})" in text
-    assert "| algorithm | `coordinate-aggrevate` |" in text
-
-
->>>>>>> theirs
 def test_the_list_names_the_policy_and_how_it_was_trained(work: Path, publish: Command) -> None:
     publish(*BACKED)
     (entry,) = load_entries(work / "mine/leaderboard.yaml")
