@@ -14,10 +14,10 @@ TRAIN := $(VENV)/requirements-examples.txt
 
 PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
-CPP := $(shell find sim controllers tests/fuzz stacks/linux/bpf stacks/linux/loader -not -path 'sim/ns3/build/*' \
+CPP := $(shell find sim controllers docs/playground tests/fuzz stacks/linux/bpf stacks/linux/loader -not -path 'sim/ns3/build/*' \
   \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \))
 
-.PHONY: help setup develop baselines reports test test-all real linux lint format docs sanitize fuzz wheels clean
+.PHONY: help setup develop baselines reports test test-all real linux lint format docs playground sanitize fuzz wheels clean
 
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
@@ -31,6 +31,7 @@ help:
 	@echo "make lint       ruff, mypy, clang-format"
 	@echo "make format     rewrite what these can"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
+	@echo "make playground  the simulator in a browser tab, one file in build/playground; needs Emscripten and npm"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan; ARGS=all, threads, real, real-threads"
 	@echo "make fuzz BUDGET_S=3600  search for failures that long; writes results/reports/reliability.md; needs clang"
 	@echo "make wheels     build source distributions and wheels of both distributions into dist/"
@@ -113,6 +114,7 @@ $(LINUX): $(QUICGYM) $(LINUX_SOURCES)
 linux: $(LINUX)
 	$(BIN)/pytest stacks/linux/tests $(ARGS)
 
+# The simulator in a browser tab: two minutes of compiling at first.
 # Into results/reports, in hours; ARGS="leagues --jobs 4" for one of them with its options.
 reports: $(QUICGYM) $(TRAIN) $(if $(filter reality,$(ARGS)),$(VENV)/requirements-real.txt $(NOQ)) \
     $(if $(filter linux-kernel,$(ARGS)),$(LINUX) $(NOQ))
@@ -120,6 +122,9 @@ reports: $(QUICGYM) $(TRAIN) $(if $(filter reality,$(ARGS)),$(VENV)/requirements
 
 # Strict: a warning, such as a link that leads nowhere, fails. A page that has not changed is not built again.
 docs: $(QUICGYM) $(TRAIN) $(VENV)/requirements-docs.txt
+	@if command -v em++ > /dev/null && command -v npm > /dev/null; then $(MAKE) playground; \
+	  else echo "The site has no playground, because Emscripten or npm is missing. Debian and Ubuntu:" \
+	    "apt-get install emscripten npm; Fedora: dnf install emscripten nodejs-npm; macOS: brew install emscripten node"; fi
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs/html $(ARGS)
 	@echo "build/docs/html/index.html"
 

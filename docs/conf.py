@@ -55,3 +55,7 @@ html_theme = "furo"
 html_title = f"quicgym {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+# `make playground` writes it, where Emscripten is installed.
+if (playground := Path(__file__).parents[1] / "build" / "playground" / "site").is_dir():
+    html_extra_path = [str(playground)]
+    tags.add("playground")  # noqa: F821 Sphinx gives it
