@@ -1,7 +1,8 @@
 // The playground's page: fields and sliders make a scenario, a worker simulates it, plots and tables show it.
 "use strict";
 
-const COLUMNS_PER_SECOND = 20; // of the plots, at most MOST_COLUMNS
+const COLUMNS_PER_SECOND = 10; // of the plots, within these limits
+const FEWEST_COLUMNS = 200;
 const MOST_COLUMNS = 600;
 const MOST_FLOWS = 4;
 const DATAGRAM_BYTES = 1200;
@@ -107,13 +108,12 @@ function numberField(range, value, change) {
   }
   const label = element("span", { title: range.description || "" }, range.label, range.unit ? element("small", {}, ` ${range.unit}`) : "");
   if (!slider) input.className = "short";
-  const field = element("div", { className: range.wide ? "field wide" : "field" }, label, ...(slider ? [slider.slider] : []), input, error);
-  return field;
+  return element("div", { className: range.wide ? "field wide" : "field" }, label, ...(slider ? [slider.slider] : []), input, error);
 }
 
-function choiceField(label, choices, value, change, title = "") {
+function choiceField(label, choices, value, change, title = "", labels = {}) {
   const error = element("p", { className: "error" });
-  const select = element("select", { ariaLabel: label }, ...choices.map((choice) => element("option", { value: choice }, choice)));
+  const select = element("select", { ariaLabel: label }, ...choices.map((choice) => element("option", { value: choice }, labels[choice] || choice)));
   select.value = value;
   if (select.value !== value) report(error, select, `“${value}” does not exist; choose one of the list.`);
   select.addEventListener("change", () => { report(error, select, ""); change(select.value); });
@@ -332,7 +332,7 @@ function buildForm() {
       settings.unit = unit;
       settings.queue = unit === "bdp" ? 1 : 100;
       rebuild();
-    }),
+    }, "", { bdp: "BDP: rate × RTT" }),
     choiceField("Discipline", about.disciplines.map(({ name }) => name), settings.discipline, (name) => {
       settings.discipline = name;
       rebuild();
@@ -471,7 +471,7 @@ function changed() {
   if (hasProblems) return settle();
   history.replaceState(null, "", `#${toHash()}`);
   number += 1;
-  const columns = Math.min(MOST_COLUMNS, settings.duration * COLUMNS_PER_SECOND);
+  const columns = Math.min(Math.max(settings.duration * COLUMNS_PER_SECOND, FEWEST_COLUMNS), MOST_COLUMNS);
   waiting = {
     number, document: toDocument(), policy: policyOf(), seed: settings.seed,
     traceIntervalMs: Math.round((settings.duration * 1000) / columns),
@@ -511,7 +511,8 @@ function finished({ number: of, result, milliseconds }) {
     byId("problem").textContent = "";
     byId("results").classList.remove("stale");
     showResult(scenario, result);
-    byId("status").textContent = `${scenario.duration_s} simulated seconds took ${Math.round(milliseconds)} ms.`;
+    const measured = result.begin_s > 0 ? ` The four numbers are measured from ${rounded(result.begin_s)} s on, when the first ${policy ? "agent's " : ""}flow starts.` : "";
+    byId("status").textContent = `${scenario.duration_s} simulated seconds took ${Math.round(milliseconds)} ms.${measured}`;
   }
   last = { scenario, policy, result };
   next();
