@@ -452,6 +452,7 @@ function parameterField(flow, parameter) {
 const workerUrl = URL.createObjectURL(new Blob([byId("simulator").textContent, "\n", byId("worker").textContent], { type: "text/javascript" }));
 let worker, running, waiting, number = 0;
 let settled = []; // who waits for the newest result
+let last; // the newest result with the document that it is of
 
 function startWorker() {
   worker?.terminate();
@@ -467,7 +468,8 @@ function changed() {
   crossChecks();
   const hasProblems = problems.size > 0;
   byId("results").classList.toggle("stale", hasProblems);
-  byId("problem").textContent = hasProblems ? "The results are those before the change: mend the field that is marked." : "";
+  const shownInstead = last ? "The results are those before the change" : "Nothing is simulated yet";
+  byId("problem").textContent = hasProblems ? `${shownInstead}: mend the field that is marked.` : "";
   if (hasProblems) return settle();
   history.replaceState(null, "", `#${toHash()}`);
   number += 1;
@@ -498,8 +500,6 @@ function next() {
   worker.postMessage(running);
 }
 
-let last; // the newest result with the document that it is of
-
 function finished({ number: of, result, milliseconds }) {
   if (!running || of !== running.number) return;
   const { document: scenario, policy } = running;
@@ -509,7 +509,7 @@ function finished({ number: of, result, milliseconds }) {
     byId("problem").textContent = `This cannot be simulated: ${result.error}`;
   } else {
     byId("problem").textContent = "";
-    byId("results").classList.remove("stale");
+    byId("results").classList.remove("stale", "empty");
     showResult(scenario, result);
     const measured = result.begin_s > 0 ? ` The four numbers are measured from ${rounded(result.begin_s)} s on, when the first ${policy ? "agent's " : ""}flow starts.` : "";
     byId("status").textContent = `${scenario.duration_s} simulated seconds took ${Math.round(milliseconds)} ms.${measured}`;
@@ -526,6 +526,7 @@ function settle() {
 function begin(data) {
   const isFirst = !about;
   about = data;
+  byId("status").textContent = "";
   if (isFirst) load();
   else next();
 }
