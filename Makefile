@@ -120,6 +120,10 @@ reports: $(QUICGYM) $(TRAIN) $(if $(filter reality,$(ARGS)),$(VENV)/requirements
     $(if $(filter linux-kernel,$(ARGS)),$(LINUX) $(NOQ))
 	$(BIN)/python -m quicgym.benchmarks.reports $(ARGS)
 
+# The simulator in a browser tab: two minutes of compiling at first.
+playground:
+	@$(MAKE) -f docs/playground/Makefile
+
 # Strict: a warning, such as a link that leads nowhere, fails. A page that has not changed is not built again.
 docs: $(QUICGYM) $(TRAIN) $(VENV)/requirements-docs.txt
 	@if command -v em++ > /dev/null && command -v npm > /dev/null; then $(MAKE) playground; \
