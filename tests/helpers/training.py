@@ -40,7 +40,7 @@ WINDOW: dict[str, Any] = {
     "decision_interval_ms": 100,
     "reward_interval_ms": 100,
 }
-TUNING = {**WINDOW, "id": "quicgym/Tuning-v1", "history_length": 4}
+TUNING = {**WINDOW, "id": "quicgym/Tuning-v1", "history_length": 4, "coordinates": ["all"]}
 ENVIRONMENT: dict[str, dict[str, Any]] = {
     "aggrevate": WINDOW,
     "coordinate-aggrevate": TUNING,

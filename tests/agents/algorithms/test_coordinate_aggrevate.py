@@ -18,6 +18,8 @@ VALUES = {"cwnd_gain": [-1, 0, 1], "startup_gain": [-0.5, 0.5]}
 
 def make(simulations=8, scenario=ALONE, id="quicgym/Tuning-v1", **arguments):
     arguments = {"paths": 4, "rollouts": 2, "n_updates": 1, "values": VALUES, **arguments}
+    if id == "quicgym/Tuning-v1":
+        arguments["environment"] = {"coordinates": ("all",), **arguments.get("environment", {})}
     return make_trainer("coordinate-aggrevate", id, simulations, scenario, **arguments)
 
 
@@ -34,7 +36,7 @@ def begun(model):
 def names():
     from quicgym.envs.actions import find_action_space
 
-    return list(find_action_space("tuning").coordinates)
+    return list(find_action_space("tuning[all]").coordinates)
 
 
 def test_each_setting_differs_from_the_first_action_in_its_coordinate_alone(monkeypatch):

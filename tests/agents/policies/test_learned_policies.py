@@ -93,7 +93,7 @@ def test_the_exported_network_acts_as_the_trained_one(algorithm, environment):
     ("algorithm", "environment", "arguments"),
     [
         ("aggrevate", "quicgym/Window-v1", {}),
-        ("coordinate-aggrevate", "quicgym/Tuning-v1", {"values": {"cwnd_gain": [-1, 0, 1]}}),
+        ("coordinate-aggrevate", "quicgym/Tuning-v1", {"values": {"gain_1": [-1, 0, 1]}}),
         ("grpo", "quicgym/Window-v1", {}),
         ("grpo", "quicgym/Rate-v1", {}),
     ],
@@ -142,7 +142,7 @@ def test_training_can_begin_at_a_preset(algorithm, hidden):
 
 def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
     trainer, _, _ = make("ppo")
-    preset = quicgym.preset_action("ebcc", cwnd_gain=8)
+    preset = quicgym.preset_action("ebcc", gamma=0)
     trainer.begin_at(preset)
     bias = trainer.model.policy.action_net.bias.detach().numpy()
     at_the_end = np.abs(preset) == 1
@@ -346,7 +346,7 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
     config = TrainingConfig.model_validate(training["config"])
     seed, trained = training["seed"], config.name
     changes = [f"seed={seed}"]
-    if trained in ("window", "tuning"):
+    if trained == "window":
         changes.append(f"start.policy=results/train/{trained}-start-seed{seed}")
     expected = load_training(trained, changes)
     # Threads change no result.
