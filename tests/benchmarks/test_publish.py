@@ -17,7 +17,6 @@ from helpers.training import write_config
 from quicgym import load_policy, load_scenario
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.benchmarks.leaderboard import LEADERBOARD, load_entries
-from quicgym.envs.observations import observation_space
 
 pytestmark = pytest.mark.train
 
@@ -71,7 +70,7 @@ def test_a_published_policy_is_loaded_and_decides_as_the_run_s(
     ]  # fmt: skip
     policy = load_policy(work / "mine/tiny-seed0.json")
     own = load_policy(work / "run")
-    shape = observation_space(own.decisions.history_length, own.decisions.environment).shape
+    shape = own.decisions.observation_space.shape
     frames = np.random.default_rng(0).normal(size=(8, *shape))
     assert (policy(frames) == own(frames)).all()
     scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})

@@ -74,7 +74,7 @@ def test_the_best_policy_is_published(finished):
     best = max(by_step, key=lambda step: sum(by_step[step]))
     assert policy.description.training["step"] == best
     assert policy.description.training["seed"] == 0
-    environment = make_vec("quicgym/Tuning-v1", num_envs=3)
+    environment = make_vec("quicgym/Tuning-v1", num_envs=3, coordinates=("all",))
     observations, _ = environment.reset(seed=0)
     assert environment.action_space.contains(policy(observations))
 
@@ -283,7 +283,7 @@ MISTAKES = [
     pytest.param(("ppo", "device=cuda", "PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
     ("ppo", "evaluation.suite=heldout", "'heldout'", "no longer held out", "use validation"),
     ("sac", "environment.scenario=self-play", "different numbers of agents", "grpo"),
-    ("ppo", "environment.id=quicgym/Window-v1", "start.std is for a Box"),
+    ("ppo", "environment={id: window, scenario: ./pair.yaml}", "start.std is for a Box"),
     ("ppo", "hyperparameters.use_sde=true", "use_sde = True: unknown field"),
     ("ppo", "start={final_std: 0.1}", "start.final_std is for ppo and grpo with start.std"),
 ]

@@ -41,6 +41,10 @@ WINDOW: dict[str, Any] = {
     "reward_interval_ms": 100,
 }
 TUNING = {**WINDOW, "id": "quicgym/Tuning-v1", "history_length": 4, "coordinates": ["all"]}
+# All flows of a pair are agents. Within a second gamma, beta, the gain cycle and alpha hardly act.
+PAIR = {
+    "scenario": "./pair.yaml", "simulations": 4, "threads": 1, "coordinates": ["all"],
+}  # fmt: skip
 ENVIRONMENT: dict[str, dict[str, Any]] = {
     "aggrevate": WINDOW,
     "coordinate-aggrevate": TUNING,
@@ -70,9 +74,7 @@ def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
         "name": "tiny",
         "algorithm": algorithm,
         "hyperparameters": HYPERPARAMETERS[algorithm],
-        "environment": ENVIRONMENT.get(
-            algorithm, {"scenario": "./pair.yaml", "simulations": 4, "threads": 1}
-        ),
+        "environment": ENVIRONMENT.get(algorithm, PAIR),
         "start": START[algorithm],
         "network": {"extractor_sizes": [16], "hidden_sizes": [16]},
         "steps": 480,
