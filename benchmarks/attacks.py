@@ -15,7 +15,6 @@ from typing import Annotated, Any
 
 import typer
 
-from quicgym.agents.attack.attack import ATTACK_FILE, WORST_FILE, run_attack, words
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.cli import options
@@ -41,6 +40,8 @@ the causes.
 
 def table(documents: Sequence[dict[str, Any]]) -> str:
     """Returns the page with a row for each attack.json, the worst first."""
+    from quicgym.agents.attack.attack import words
+
     documents = sorted(
         documents, key=lambda each: each["found"]["difference"] if each["found"] else 0.0
     )
@@ -77,6 +78,8 @@ def attacks(
     out: Path = Path("results/attacks"),
 ) -> None:
     """Attack controllers and policies, and write the pages of what was found."""
+    from quicgym.agents.attack.attack import ATTACK_FILE, WORST_FILE, run_attack  # needs Optuna
+
     for name in policy or [*BASELINES, *pretrained_names()]:
         directory = out / file_name(name)
         status = run_attack(

@@ -78,7 +78,8 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             setattr(cls, attribute, value)
         if not hasattr(cls, "action_space_name"):
             cls.action_space_name = name
-        find_action_space(cls.action_space_name)
+        # "tuning" is Tuning's part of the space of that name.
+        cls.action_space_name = find_action_space(cls.action_space_name).name
         _core.observation_elements(cls.observations, 1)  # raises where there is no such layout
         registration.register(cls)
 

@@ -82,7 +82,7 @@ def test_it_is_listed_and_runs_in_worker_processes(package: Path, tmp_path: Path
     command = ["-m", "quicgym_start", "baselines", *options.split()]
     ran = run_python(tmp_path, package, *command)
     assert ran.returncode == 0, ran.stderr
-    assert "ebcc-single,,native,0,aimd," in ran.stdout
+    assert "ebcc-single,native,0,aimd," in ran.stdout
 
 
 def test_a_module_for_another_version_is_refused(package: Path, tmp_path: Path) -> None:

@@ -143,13 +143,13 @@ def test_a_workers_output_is_shown(make):
     vector.reset(seed=1, options={"controller": Exits})
     with pytest.raises(WorkerDiedError, match="(?s)exit status 3; its output:.*lights go out"):
         for _ in range(15):
-            vector.step(np.zeros((2, 18), np.float32))
+            vector.step(np.zeros((2, 13), np.float32))
 
 
 def test_with_restart_the_row_is_truncated_and_goes_on(make):
     vector = make(scenario=helper.scenario(loss=0.05), on_worker_death="restart")
     vector.reset(seed=1, options={"controller": Exits})
-    rest = np.zeros((2, 18), np.float32)
+    rest = np.zeros((2, 13), np.float32)
     died = np.zeros(2, bool)
     with pytest.warns(RuntimeWarning, match="(?s)scenario short.*lights go out.*A new worker"):
         for _ in range(10):
@@ -170,7 +170,7 @@ def test_with_restart_the_row_is_truncated_and_goes_on(make):
 def test_a_failing_controller_is_named_and_its_worker_lives(make):
     vector = make(scenario=helper.scenario(loss=0.05))
     vector.reset(seed=1, options={"controller": Fails})
-    rest = np.zeros((2, 18), np.float32)
+    rest = np.zeros((2, 13), np.float32)
     with pytest.raises(Exception, match="nothing is left") as error:
         for _ in range(15):
             vector.step(rest)
@@ -189,7 +189,7 @@ def test_a_bad_action_moves_nothing(make):
     for batch, observations in zip(chosen, expected, strict=True):
         bad = batch.copy()
         bad[1, 3] = np.nan
-        with pytest.raises(ValueError, match=r"row 1: \[3\], cycle_length = nan"):
+        with pytest.raises(ValueError, match=r"row 1: \[3\], entry_gain_minimum = nan"):
             vector.step(bad)
         assert np.array_equal(vector.step(batch)[0], observations)
 

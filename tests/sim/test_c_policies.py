@@ -179,7 +179,7 @@ def test_coordinates_that_a_policy_does_not_set_stay_those_of_bbr(tmp_path):
     steered, plain = Steered(path), CController("bbr")
     action = np.zeros(18, np.float32)
     action[[1, *range(3, 13)]] = bias
-    for name, values in quicgym.envs.actions.action_parameters(action).items():
+    for name, values in quicgym.envs.actions.action_parameters(action, space="tuning[all]").items():
         assert plain.set_parameter(name, *values) == 0
     assert feed(steered, steered.decide) == feed(plain, lambda now: now + 100 * MILLISECOND)
 
@@ -222,8 +222,8 @@ def edited(folder, **changes):
         ({"format": "quicgym-policy-9"}, ("format",)),
         ({"name": 3}, ("name = 3: give a text",)),
         ({"environment": "CartPole-v1"}, ("environment = 'CartPole-v1'", "Tuning-v1")),
-        ({"environment": "quicgym/Window-v1"}, ("does not fit the actions",)),
-        ({"environment": "quicgym/Rate-v1"}, ("mine.safetensors", "has the shape")),
+        ({"environment": "quicgym/Window-v1"}, ("cannot be taken in part",)),
+        ({"environment": "quicgym/Rate-v1"}, ("cannot be taken in part",)),
         ({"observation_version": 2}, ("observation_version = 2", "train it again")),
         ({"action_version": 0}, ("action_version = 0",)),
         ({"history_length": 0}, ("history_length = 0: give a whole number from 1 to 1000",)),

@@ -26,9 +26,7 @@ FILLED_OTHERWISE = {
     ("Scenario", "short_flows"),
     *(("ShortFlows", member) for member in ("flow", "arrivals_per_second", "sizes")),
     *(("Flow", member) for member in ("name", "controller", "parameters")),
-    *(
-        ("Flow", member) for member in ("scaled", "guard", "safe_envelope")
-    ),  # of an environment's interface
+    *(("Flow", member) for member in ("guard", "safe_envelope")),  # of an environment's interface
     # Arguments of Simulation.
     *(
         ("Scenario", member)
