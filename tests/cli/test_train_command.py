@@ -74,7 +74,7 @@ def test_the_best_policy_is_published(finished):
     best = max(by_step, key=lambda step: sum(by_step[step]))
     assert policy.description.training["step"] == best
     assert policy.description.training["seed"] == 0
-    environment = make_vec("quicgym/Tuning-v1", num_envs=3, coordinates=("all",))
+    environment = make_vec("quicgym/Tuning-v1", num_envs=3)
     observations, _ = environment.reset(seed=0)
     assert environment.action_space.contains(policy(observations))
 

@@ -81,9 +81,9 @@ def test_a_return_is_what_is_evaluated_however_long_the_steps_are(step):
     done = np.array([False])
     while not done[0]:
         begin_s = info["time_s"][0]
-        _, reward, done, _ = ours.step(np.zeros((1, 18)))
+        _, reward, done, _ = ours.step(np.zeros((1, 13)))
         total += float(reward[0])
-        _, reward, _, _, info = theirs.step(np.zeros((1, 18)))
+        _, reward, _, _, info = theirs.step(np.zeros((1, 13)))
         last = info["final_info"] if done[0] else info
         integral += reward[0] * (last["time_s"][0] - begin_s)
     assert total == pytest.approx(integral / 0.1, rel=1e-6)

@@ -24,7 +24,7 @@ START: dict[str, dict[str, Any]] = {
 _REPLAYS = {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2}
 _LEARNS = {"paths": 2, "rollouts": 2, "n_updates": 3, "batch_size": 16}
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
-    "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
+    "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2, "learning_rate": 0.02},
     "sac": _REPLAYS,
     "td3": _REPLAYS,
     "aggrevate": {**_LEARNS, "windows": [-2, 0, 2]},
@@ -41,10 +41,6 @@ WINDOW: dict[str, Any] = {
     "reward_interval_ms": 100,
 }
 TUNING = {**WINDOW, "id": "quicgym/Tuning-v1", "history_length": 4, "coordinates": ["all"]}
-# All flows of a pair are agents. Within a second gamma, beta, the gain cycle and alpha hardly act.
-PAIR = {
-    "scenario": "./pair.yaml", "simulations": 4, "threads": 1, "coordinates": ["all"],
-}  # fmt: skip
 ENVIRONMENT: dict[str, dict[str, Any]] = {
     "aggrevate": WINDOW,
     "coordinate-aggrevate": TUNING,
@@ -74,7 +70,9 @@ def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
         "name": "tiny",
         "algorithm": algorithm,
         "hyperparameters": HYPERPARAMETERS[algorithm],
-        "environment": ENVIRONMENT.get(algorithm, PAIR),
+        "environment": ENVIRONMENT.get(
+            algorithm, {"scenario": "./pair.yaml", "simulations": 4, "threads": 1}
+        ),
         "start": START[algorithm],
         "network": {"extractor_sizes": [16], "hidden_sizes": [16]},
         "steps": 480,
