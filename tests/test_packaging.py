@@ -43,7 +43,9 @@ def test_workflows_run_known_code_and_hand_out_no_credentials() -> None:
             assert not action or re.fullmatch("[0-9a-f]{40}", commit), (file, step)
             if action == "actions/checkout":
                 assert step["with"]["persist-credentials"] is False, file
-            if "pip install " in step.get("run", ""):
+            # What the runner's own distribution installs has no version of ours.
+            ran = step.get("run", "")
+            if " install " in ran and "apt-get install" not in ran:
                 *_, option, constraints, tool = step["run"].split()
                 assert (option, constraints) == ("--constraint", ".ci/tools.txt"), (file, step)
                 assert tool in tools, (file, step)

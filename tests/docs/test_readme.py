@@ -30,7 +30,8 @@ def run(folder: Path, command: str) -> str:
     return check_end(run_forked(folder, *shlex.split(command)[1:]), 0).stdout
 
 
-def test_readme_has_no_block_that_no_test_runs() -> None:
+def test_readme_is_short_and_has_no_block_that_no_test_runs() -> None:
+    assert len(PAGE.splitlines()) <= 120
     assert len(PYTHON) == 1
     assert len(COMMANDS) == 4
     assert len(TRAINING) == 1

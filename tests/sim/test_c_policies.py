@@ -204,6 +204,9 @@ def test_a_decision_out_of_order_or_without_a_policy_is_refused():
     C["policy_free"](None)
 
 
+LEFT_OUT = object()
+
+
 def edited(folder, **changes):
     name = "tuning"
     for suffix in ("json", "safetensors"):
@@ -211,7 +214,8 @@ def edited(folder, **changes):
     path = folder / "mine.json"
     data = json.loads(path.read_text())
     architecture = data["architecture"] | changes.pop("architecture", {})
-    path.write_text(json.dumps(data | {"architecture": architecture} | changes))
+    fields = data | {"architecture": architecture} | changes
+    path.write_text(json.dumps({name: it for name, it in fields.items() if it is not LEFT_OUT}))
     return path
 
 
@@ -223,7 +227,14 @@ def edited(folder, **changes):
         ({"name": 3}, ("name = 3: give a text",)),
         ({"environment": "CartPole-v1"}, ("environment = 'CartPole-v1'", "Tuning-v1")),
         ({"environment": "quicgym/Window-v1"}, ("cannot be taken in part",)),
-        ({"environment": "quicgym/Rate-v1"}, ("cannot be taken in part",)),
+        (
+            {"environment": "quicgym/Window-v1", "coordinates": LEFT_OUT},
+            ("does not fit the actions",),
+        ),
+        (
+            {"environment": "quicgym/Rate-v1", "coordinates": LEFT_OUT},
+            ("mine.safetensors", "has the shape"),
+        ),
         ({"observation_version": 2}, ("observation_version = 2", "train it again")),
         ({"action_version": 0}, ("action_version = 0",)),
         ({"history_length": 0}, ("history_length = 0: give a whole number from 1 to 1000",)),
