@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from quicgym.agents.evaluation.evaluate import COLUMNS as evaluate_columns
 from quicgym.agents.evaluation.evaluate import ENOUGH_SEEDS, interval, number, report_missing
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import pretrained_names
@@ -42,10 +43,10 @@ MOST_PACKETS = 1_000_000
 """Of a simulation for a claim: those of Cubic+ at 400 Mbps take longer than all others together."""
 COLUMNS = {
     "throughput_share": ("throughput\nshare", ".3f"),
-    "loss_percent": ("loss\n(%)", ".2f"),
+    "loss_percent": evaluate_columns["loss_percent"],
     "jain": ("Jain's\nindex", ".3f"),
-    "mean_rtt_ms": ("RTT\n(ms)", ".1f"),
-    "mean_queue_delay_ms": ("queueing\ndelay (ms)", ".1f"),
+    "mean_rtt_ms": evaluate_columns["mean_rtt_ms"],
+    "mean_queue_delay_ms": evaluate_columns["mean_queue_delay_ms"],
 }
 
 

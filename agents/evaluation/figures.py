@@ -37,8 +37,8 @@ def draw_evaluation(
     scores: np.ndarray,
     scenarios: Sequence[SuiteEntry],
     folder: Path,
-    format: str = "png",
-    names: Sequence[str] = ("iqm", "profiles", "scenarios"),
+    format: str,
+    names: Sequence[str],
 ) -> list[Path]:
     """Draws the figures of an evaluation into files of a folder; returns them.
 

@@ -45,7 +45,7 @@ def read_uplot(archive: Path) -> tuple[str, str]:
 
 
 def read_policies() -> list[dict[str, str]]:
-    """Returns every published policy; those of single seeds are candidates of reports."""
+    """Returns every published policy."""
     return [
         {
             "name": path.stem,
@@ -53,7 +53,6 @@ def read_policies() -> list[dict[str, str]]:
             "weights": base64.b64encode(path.with_suffix(".safetensors").read_bytes()).decode(),
         }
         for path in sorted(POLICIES.glob("*.json"))
-        if "-seed" not in path.stem
     ]
 
 
