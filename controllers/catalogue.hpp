@@ -12,11 +12,10 @@ namespace quicgym {
 
 // How the interval [-1, 1] covers a parameter's range, for agents that set it (parameter_scale.hpp). With a
 // the coordinate, and for the offset o:
-enum class Scale {
-    linear,       // minimum + (maximum - minimum) (1 + a) / 2
-    logarithmic,  // log(value + o) is linear; o is 0 unless the minimum is
-    odds,         // o (1 + a) / (1 - a), from 0 at -1 over o at 0 to infinity at 1
-};
+//   linear       minimum + (maximum - minimum) (1 + a) / 2
+//   logarithmic  log(value + o) is linear; o is 0 unless the minimum is
+//   odds         o (1 + a) / (1 - a), from 0 at -1 over o at 0 to infinity at 1
+QUICGYM_ENUM(Scale, linear, logarithmic, odds)
 
 struct ParameterSpecification {
     std::string name;

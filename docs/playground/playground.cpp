@@ -340,18 +340,6 @@ bool add_policy(const std::string& name, const std::string& description, const s
 
 // What the page offers: names, ranges and scales come from the catalogue.
 
-const char* name_of(Scale scale) {
-    switch (scale) {
-        case Scale::logarithmic:
-            return "logarithmic";
-        case Scale::odds:
-            return "odds";
-        case Scale::linear:
-            break;
-    }
-    return "linear";
-}
-
 // Below 0 for what agents of the environment Tuning set, in their order, else 0: the page shows such
 // parameters first.
 double tuned_place(const std::string& parameter) {

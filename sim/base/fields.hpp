@@ -37,3 +37,17 @@
         QUICGYM_EACH(QUICGYM_VISIT_VALUE, __VA_ARGS__)     \
     }
 #define QUICGYM_VISIT_VALUE(value) visit(#value, value);
+
+namespace quicgym {
+
+// The name of an enumeration's value that QUICGYM_ENUM has declared.
+template <class Enumeration>
+const char* name_of(Enumeration value) {
+    const char* found = nullptr;
+    for_each_value(value, [&](const char* name, Enumeration one) {
+        if (one == value) found = name;
+    });
+    return found;
+}
+
+}  // namespace quicgym

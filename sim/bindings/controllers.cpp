@@ -23,18 +23,6 @@ void on_ack(Controller& controller, const AckEvent& event) {
     controller.on_ack(event);
 }
 
-const char* scale_name(Scale scale) {
-    switch (scale) {
-        case Scale::logarithmic:
-            return "logarithmic";
-        case Scale::odds:
-            return "odds";
-        case Scale::linear:
-            break;
-    }
-    return "linear";
-}
-
 nb::dict describe_parameter(const ParameterSpecification& parameter) {
     nb::dict result;
     result["name"] = parameter.name;
@@ -45,7 +33,7 @@ nb::dict describe_parameter(const ParameterSpecification& parameter) {
     result["unit"] = parameter.unit;
     result["description"] = parameter.description;
     result["source"] = parameter.source;
-    result["scale"] = scale_name(parameter.scale);
+    result["scale"] = name_of(parameter.scale);
     result["choices"] = nb::tuple(nb::cast(parameter.choices));
     return result;
 }

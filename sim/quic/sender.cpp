@@ -517,7 +517,10 @@ Ecn Sender::codepoint() const {
 // ---- observation ---------------------------------------------------------------------------
 
 TraceSample Sender::sample(Time now) const {
-    const ControllerSnapshot snapshot = controller_->snapshot();
+    return sample(now, controller_->snapshot().mode);
+}
+
+TraceSample Sender::sample(Time now, ControllerMode mode) const {
     TraceSample sample{};
     sample.time = now;
     sample.window_bytes = controller_->window_bytes();
@@ -528,7 +531,7 @@ TraceSample Sender::sample(Time now) const {
     sample.sent_bytes = statistics_.sent_bytes();
     sample.delivered_bytes = delivery_rate_.delivered_bytes();
     sample.lost_bytes = recovery_.lost_bytes();
-    sample.mode = snapshot.mode;
+    sample.mode = mode;
     return sample;
 }
 
@@ -586,11 +589,12 @@ void Sender::log_lost(Time now, std::uint64_t number, const SentPacket& packet) 
 }
 
 void Sender::add_state(Time now, FlowState& state) const {
-    state.sample = sample(now);
+    const ControllerSnapshot snapshot = controller_->snapshot();
+    state.sample = sample(now, snapshot.mode);
     statistics_.add_state(state);
     state.min_rtt = recovery_.rtt().minimum();
     state.ecn_marks = recovery_.ecn_marks();
-    state.set_cycle(controller_->snapshot());
+    state.set_cycle(snapshot);
 }
 
 }  // namespace quicgym::quic

@@ -67,6 +67,7 @@ private:
     enum class Phase : std::uint8_t { idle, connecting, connected, closing, closed };
     struct Handler;
 
+    TraceSample sample(Time now, ControllerMode mode) const;
     void on_handshake_reply(Time now, const AckFrame& ack);
     void on_ack(Time now, const AckFrame& ack);
     std::uint64_t detect_losses(Time now);
