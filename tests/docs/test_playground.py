@@ -112,7 +112,7 @@ def test_every_queue_discipline_runs_as_in_python(browser: Chromium, tmp_path: P
 @pytest.mark.parametrize(
     ("address", "folder"),
     [
-        ("rate=20&rtt=50&duration=10&flow=ebcc;gamma=12&flow=bbr", "baselines"),
+        ("rate=20&rtt=50&duration=10&flow=ebcc;gamma=12&flow=bbr", "networks"),
         ("rate=20&rtt=50&duration=10&seed=3&flow=window&flow=cubic", "evaluation"),
     ],
 )
