@@ -17,7 +17,7 @@ from helpers.papers import SMALL
 
 from quicgym import load_scenario
 from quicgym.agents.evaluation.jobs import make_jobs
-from quicgym.benchmarks import leaderboard
+from quicgym.benchmarks import reports
 from quicgym.errors import ClusterError
 from quicgym.jobs import RUNS_FILE, LocalProcesses, run_jobs, workers_of
 
@@ -124,9 +124,9 @@ def test_papers_and_the_leaderboard_in_a_cluster_are_those_of_this_machine(
         done = quicgym(*("papers", "--paper", "small.yaml", "--seeds", "2", "--out", folder), *more)
         assert "8 simulations with" in done.stderr
         quicgym(
-            *("--suite", "suite.yaml", "--policies", "list.yaml", "--engine", "native"),
+            *("leaderboard", "--suite", "suite.yaml", "--policies", "list.yaml", "--engine", "native"),
             *("--seeds", "2", "--out", f"{folder}/page.md", "--results", f"{folder}-pages", *more),
-            main=leaderboard.main,
+            main=reports.main,
         )
     assert without_command(files / "cluster/papers.json") == without_command(
         files / "local/papers.json"
