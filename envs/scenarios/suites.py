@@ -19,7 +19,7 @@ from quicgym.envs.scenarios.distributions import (
     load_distribution,
 )
 from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError, errors_at
-from quicgym.envs.scenarios.files import load_scenario, scenario_names
+from quicgym.envs.scenarios.files import described, load_scenario, scenario_from, scenario_names
 from quicgym.envs.scenarios.mixtures import Mixture, ScenarioFolder, load_mixture
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.validation import problem, validated
@@ -160,8 +160,9 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
 
     Args:
         name_or_path: One of `suite_names()`, or the path of a YAML file with a list of scenarios.
-            Each is written out or given as `load_scenario` takes it; paths start at the file's
-            folder. In place of the list a file may have the fields of `DrawnSuite`. The name or
+            Each is written out, with `base` and `grid` for what they have in common, or given as
+            `load_scenario` takes it; paths start at the file's folder. In place of the list a file
+            may have a single scenario with a grid, or the fields of `DrawnSuite`. The name or
             path of a scenario or of a distribution makes a suite of one, unless a suite has the
             name. "heldout/8" is a sample: every 8th scenario of the suite, from the first one on.
 
@@ -187,12 +188,14 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
         field = "drawn_from" if suite.held_out_of is None else "held_out_of"
         with errors_at(f"{file}: {field}"):
             return suite.draw(folder)
+    if isinstance(data, dict) and "grid" in data:
+        data = [data]
     if isinstance(data, dict):
         return (load_entry(Path(file)),)
     if not isinstance(data, list) or not data:
         raise ScenarioError(f"{file}: is no list of scenarios; give at least one")
     return tuple(
-        _suite_entry(entry, f"{file}: {number}", folder) for number, entry in enumerate(data)
+        _suite_entry(entry, place, folder) for place, entry in described(data, file, folder)
     )
 
 
@@ -251,6 +254,6 @@ def _held_out_content(name: str, step: str | None) -> list[Any]:
 
 def _suite_entry(entry: Any, place: str, folder: Path) -> Scenario:
     if not isinstance(entry, str):
-        return validated(Scenario, entry, place, ScenarioError, context={"folder": folder})
+        return scenario_from(entry, place, folder)
     with errors_at(place):
         return load_scenario(folder / entry if is_path(entry) else entry)

@@ -30,10 +30,11 @@ def yaml_names(folder: Traversable) -> list[str]:
     """Returns the names of a folder's files without their ending, numbers sorted as numbers."""
     names = (entry.name for entry in folder.iterdir())
     found = (name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
-    return sorted(found, key=_natural_order)
+    return sorted(found, key=natural_order)
 
 
-def _natural_order(name: str) -> list[str | float]:
+def natural_order(name: str) -> list[str | float]:
+    """Returns what sorts a name with the numbers in it as numbers."""
     parts = re.split(r"(\d+(?:\.\d+)?)", name)
     return [float(part) if index % 2 else part for index, part in enumerate(parts)]
 

@@ -205,7 +205,7 @@ def test_the_yaml_blocks_are_what_their_page_says(
             load = load_sweep
         elif "algorithm" in fields:
             load = load_training
-        elif "drawn_from" in fields:
+        elif not fields.keys().isdisjoint(("drawn_from", "grid")):
             load = load_suite
         assert load(str(file)), block.line
 

@@ -6,7 +6,6 @@ from rich.table import Table
 
 from quicgym.console import wide_console
 from quicgym.envs import load_scenario, scenario_names
-from quicgym.envs.scenarios.files import SCENARIOS
 
 
 def scenarios() -> None:
@@ -21,4 +20,7 @@ def scenarios() -> None:
         flows = len(list(scenario.single_flows()))
         output.add_row(name, str(flows), scenario.description, scenario.source)
     wide_console().print(output)
-    print(f"\nTo change one, copy its file from {SCENARIOS} and pass the copy's path.")
+    print(
+        "\nTo change one, write a file with `base: NAME`, a name of its own and the fields that "
+        "differ, and pass the file's path."
+    )
