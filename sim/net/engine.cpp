@@ -11,9 +11,9 @@ namespace quicgym::net {
 
 namespace {
 
-// The smallest datagram that an endpoint sends: a short header, four bytes and the tag.
-constexpr std::uint64_t kSmallestWireBytes =
-    kLinkBytes + 1 + quic::kConnectionIdBytes + 1 + 4 + quic::kTagBytes;
+// The smallest datagram that an endpoint sends. RFC 9001 5.4.2: packet number and payload have four bytes
+// together.
+constexpr std::uint64_t kSmallestWireBytes = kLinkBytes + 1 + quic::kConnectionIdBytes + 4 + quic::kTagBytes;
 constexpr std::uint64_t kSmallestFragmentBytes = kFragmentFramingBytes + 1;
 
 // Not std::min_element: which time is the earliest is unpredictable, and its branch would be, too.

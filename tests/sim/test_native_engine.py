@@ -248,6 +248,24 @@ def test_as_far_ahead_as_delays_allow_packets_come_in_the_same_order(access, the
     assert everything(step_by_step) == everything(far)
 
 
+def test_a_datagram_of_the_smallest_size_is_not_overtaken_where_nothing_pauses():
+    """Its access link is so slow that a byte takes 16 us, and another packet is 2 us behind it."""
+    access = {"access_rate_bits_per_second": 500_000, "access_delay": 0}
+    flows = [
+        make_flow(**access),
+        make_flow(**access, application=application("transfer", size_bytes=1)),
+    ]
+    back = make_link(rate_bits_per_second=5_000_000, delay=MILLISECOND)
+    back.opens_every = 1_703_125
+    forward = make_link(rate_bits_per_second=500_000, delay=0)
+    scenario = make_scenario(flows, forward, back, record_deliveries=True)
+    step_by_step = _core.NativeSimulation(scenario, 1)
+    for pause in range(100 * MILLISECOND, 200 * MILLISECOND, 500):
+        step_by_step.run_until(pause)
+    step_by_step.run_until(SECOND)
+    assert everything(step_by_step) == everything(run(scenario, 1))
+
+
 def test_the_same_seed_gives_the_same_bytes_traced_or_not_and_another_seed_does_not():
     first = run(many_flows(), 5, seed=7)
     assert everything(first) == everything(run(many_flows(), 5, seed=7))

@@ -313,6 +313,24 @@ def test_rerouted_packets_that_arrive_at_once_come_in_the_order_of_their_transmi
     assert native == order("ns3")
 
 
+def test_the_smallest_datagram_comes_before_what_arrives_a_microsecond_later() -> None:
+    """At 0.5 Mbps a byte takes 16 us, so how far an engine may look ahead depends on each byte."""
+    link = {"rate_mbps": 0.5, "delay_ms": 0, "queue": {"limit": 200}}
+    one_byte = {"kind": "transfer", "size_bytes": 1}
+    scenario = Scenario.model_validate(
+        {
+            **{"name": "near", "duration_s": 0.5, "max_datagram_bytes": 1200, "bottleneck": link},
+            "reverse": {**link, "rate_mbps": 5, "delay_ms": 1, "opens_every_ms": 1.703125},
+            "access": {"rate_mbps": 0.5, "delay_ms": 0},
+            "flows": [
+                {"controller": "newreno"},
+                {"controller": "newreno", "application": one_byte},
+            ],
+        }
+    )
+    assert compare(scenario, None).difference is None
+
+
 def test_packets_so_late_that_their_number_is_misread_are_dropped_by_both_engines() -> None:
     jitter = {"kind": "normal", "mean_ms": 20, "deviation_ms": 60}
     link = {"rate_mbps": 20, "delay_ms": 1, "queue": {"limit": 100}, "jitter": jitter}
