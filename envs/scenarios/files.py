@@ -173,13 +173,15 @@ _NOT_OF_BASE = ("name", "description")
 def _changed(base: Any, changes: Any) -> Any:
     """Returns `base` with changes: mappings field by field, all else as a whole.
 
-    A mapping of another kind, such as another model of loss, also takes the base's place.
+    A mapping of another kind, such as another model of loss, also takes the base's place. None
+    takes a field away.
     """
     if not isinstance(base, dict) or not isinstance(changes, dict):
         return changes
     if "kind" in changes and changes["kind"] != base.get("kind"):
         return changes
-    return base | {field: _changed(base.get(field), value) for field, value in changes.items()}
+    changed = {field: _changed(base.get(field), value) for field, value in changes.items()}
+    return {field: value for field, value in {**base, **changed}.items() if value is not None}
 
 
 def _with_traces_from(part: Any, folder: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources.abc import Traversable
@@ -13,12 +14,20 @@ import yaml
 from pydantic import Field, model_validator
 
 from quicgym.envs.scenarios.distributions import (
+    CELLS,
     DISTRIBUTIONS,
+    HELD_OUT_STRESS,
     Distribution,
     distribution_names,
     load_distribution,
 )
-from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError, errors_at
+from quicgym.envs.scenarios.fields import (
+    CheckedModel,
+    Name,
+    PositiveInteger,
+    ScenarioError,
+    errors_at,
+)
 from quicgym.envs.scenarios.files import described, load_scenario, scenario_from, scenario_names
 from quicgym.envs.scenarios.mixtures import Mixture, ScenarioFolder, load_mixture
 from quicgym.envs.scenarios.model import Scenario
@@ -84,6 +93,59 @@ class DrawnSuite(CheckedModel):
             scenario_of(drawn, seed).model_copy(update={"name": f"{distribution.name}-{seed}"})
             for seed in range(self.scenarios)
         )
+
+
+class HeldOutOfStress(CheckedModel):
+    """A suite of the cells that `held_out_stress` leaves out; see configs/suites/stress.yaml.
+
+    One generator draws all scenarios. What lies in other cells is thrown away, as is what comes
+    when its cell is full.
+    """
+
+    name: Name
+    drawn_from: str
+    """A distribution, by name."""
+    per_cell: PositiveInteger
+    """How many scenarios of each cell."""
+    seed: int
+    """The generator's."""
+    digits: PositiveInteger
+    """Significant digits that numbers keep."""
+    traces: tuple[str, ...]
+    """Drawn traces in place of the distribution's own."""
+
+    def draw(self) -> tuple[Scenario, ...]:
+        """Draws the scenarios."""
+        distribution = load_distribution(self.drawn_from)
+        changes: dict[str, Any] = {"held_out": False, "held_out_stress": False}
+        if distribution.traces is not None:
+            traces = distribution.traces.model_copy(update={"paths": self.traces})
+            changes["traces"] = traces
+        distribution = distribution.model_copy(update=changes)
+        rng = np.random.default_rng(self.seed)
+        found: list[Scenario] = []
+        drawn: Counter[tuple[int, int]] = Counter()
+        while len(found) < self.per_cell * CELLS:
+            scenario = distribution.sample(rng)
+            link, reverse = scenario.bottleneck, scenario.reverse
+            assert link is not None and reverse is not None and reverse.rate_mbps is not None
+            # The way back has the rate of the path, where that has a trace its mean.
+            path = reverse.rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
+            cell = HELD_OUT_STRESS.cell(*path)
+            if cell is None or not HELD_OUT_STRESS.contain(*path) or drawn[cell] == self.per_cell:
+                continue
+            drawn[cell] += 1
+            name = f"{self.name}-{len(found) + 1:03}"
+            fields = scenario.model_dump(mode="json", exclude={"description"})
+            found.append(Scenario.model_validate(self._rounded(fields | {"name": name})))
+        return tuple(found)
+
+    def _rounded(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._rounded(entry) for key, entry in value.items()}
+        if isinstance(value, list):
+            return [self._rounded(entry) for entry in value]
+        return float(f"{value:.{self.digits}g}") if isinstance(value, float) else value
 
 
 SuiteEntry = Scenario | Distribution | ScenarioFolder | Mixture
@@ -162,9 +224,10 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
         name_or_path: One of `suite_names()`, or the path of a YAML file with a list of scenarios.
             Each is written out, with `base` and `grid` for what they have in common, or given as
             `load_scenario` takes it; paths start at the file's folder. In place of the list a file
-            may have a single scenario with a grid, or the fields of `DrawnSuite`. The name or
-            path of a scenario or of a distribution makes a suite of one, unless a suite has the
-            name. "heldout/8" is a sample: every 8th scenario of the suite, from the first one on.
+            may have a single scenario with a grid, or the fields of `DrawnSuite` or
+            `HeldOutOfStress`. The name or path of a scenario or of a distribution makes a suite of
+            one, unless a suite has the name. "heldout/8" is a sample: every 8th scenario of the
+            suite, from the first one on.
 
     Raises:
         ScenarioError: The suite does not exist, or is not valid; the text names file, field and
@@ -183,6 +246,8 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
         ScenarioError,
         otherwise=", or the name of a scenario or a distribution",
     )
+    if isinstance(data, dict) and "per_cell" in data:
+        return validated(HeldOutOfStress, data, file, ScenarioError).draw()
     if isinstance(data, dict) and not data.keys().isdisjoint(("held_out_of", "drawn_from")):
         suite: DrawnSuite = validated(DrawnSuite, data, file, ScenarioError)
         field = "drawn_from" if suite.held_out_of is None else "held_out_of"
@@ -248,7 +313,7 @@ def refuse_held_out(
 
 @cache
 def _held_out_content(name: str, step: str | None) -> list[Any]:
-    """Reads a held-out suite, or a sample, once: the file of `stress` takes a second."""
+    """Reads a held-out suite, or a sample, once: to draw `stress` takes seconds."""
     return content_of(load_suite(name)[:: int(step or 1)])
 
 

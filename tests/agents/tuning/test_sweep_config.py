@@ -134,8 +134,6 @@ def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None
             load_sweep(str(file), ["scenarios=[]", f"suite={named}"])
     copy = file.with_name("copy.yaml")
     copy.write_text((CONFIGS / f"suites/{suite}.yaml").read_text())
-    if suite == "stress":  # whose traces are named from its folder
-        copy = CONFIGS / "suites/stress.yaml"
     sweep = load_sweep(str(file), ["scenarios=[]", f"suite={copy}", "engine=ns3"])
     with pytest.raises(ScenarioError, match=f"is the suite {suite}: it is for evaluation alone"):
         sweep.load_scenarios()

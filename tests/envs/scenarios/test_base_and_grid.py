@@ -8,7 +8,7 @@ import pytest
 
 from quicgym import ScenarioError, load_scenario
 from quicgym.envs.scenarios.files import SCENARIOS, scenario_names
-from quicgym.envs.scenarios.links import GilbertElliottLoss
+from quicgym.envs.scenarios.links import GilbertElliottLoss, Queue
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.yaml_files import yaml_names
 
@@ -61,8 +61,9 @@ def test_lists_null_and_another_kind_take_the_base_s_place(tmp_path: Path) -> No
     other = load_scenario(written(tmp_path, text))
     assert other.bottleneck.loss == GilbertElliottLoss(good_to_bad=0.1, bad_to_good=0.5)
     assert [flow.start_s for flow in other.flows] == [0, 0]
-    without = "base: base.yaml\nname: without\nbottleneck: {loss: null}\n"
-    assert load_scenario(written(tmp_path, without)).bottleneck.loss is None
+    without = "base: base.yaml\nname: without\nbottleneck: {loss: null, queue: null}\n"
+    plain = load_scenario(written(tmp_path, without)).bottleneck
+    assert (plain.loss, plain.queue) == (None, Queue())
 
 
 def test_a_trace_stays_in_the_folder_of_the_base(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Distributions of scenarios, and that training never meets the held-out suite."""
 
+import json
 from collections import Counter
+from hashlib import sha256
 
 import gymnasium
 import numpy as np
@@ -197,6 +199,21 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     assert {len(scenario.flows) for scenario in suite} >= {1, 2, 4, 8}
     assert any(scenario.bottleneck.loss for scenario in suite)
     assert any(scenario.bottleneck.rate_schedule for scenario in suite)
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("heldout", "7f1edc2fdfbff53c"),
+        ("stress", "8407db389011c2b0"),
+        ("validation", "5e9bec5450fc3e03"),
+    ],
+)
+def test_the_networks_of_a_fixed_suite_stay_the_same(name, digest):
+    """Another NumPy or another distribution must not change what results are compared on."""
+    fields = [entry.model_dump(mode="json") for entry in load_suite(name)]
+    text = json.dumps(fields, sort_keys=True)
+    assert sha256(text.encode()).hexdigest()[:16] == digest
 
 
 def test_the_stress_suite_is_256_held_out_networks_of_everything(stress):
