@@ -124,7 +124,15 @@ def test_papers_and_the_leaderboard_in_a_cluster_are_those_of_this_machine(
         done = quicgym(*("papers", "--paper", "small.yaml", "--seeds", "2", "--out", folder), *more)
         assert "8 simulations with" in done.stderr
         quicgym(
-            *("leaderboard", "--suite", "suite.yaml", "--policies", "list.yaml", "--engine", "native"),
+            *(
+                "leaderboard",
+                "--suite",
+                "suite.yaml",
+                "--policies",
+                "list.yaml",
+                "--engine",
+                "native",
+            ),
             *("--seeds", "2", "--out", f"{folder}/page.md", "--results", f"{folder}-pages", *more),
             main=reports.main,
         )

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
+from fuzz.make_corpus import write_corpus
+
 from campaign.part import Found, Part, cpu_s, one_line, packages_missing
 
 SOURCE = Path("tests/fuzz")
@@ -31,7 +33,7 @@ _QUIET_S = 3600
 
 @dataclass(frozen=True)
 class Target:
-    """A target: the name of its file and of its folder in corpus/, and what runs it."""
+    """A target: the name of its file and of its folder in the corpus, and what runs it."""
 
     name: str
     command: tuple[str, ...]  # libFuzzer's options and folders follow
@@ -39,10 +41,10 @@ class Target:
 
 def targets() -> list[Target]:
     """Returns all, in the order of their names, those of C++ first."""
-    cpp = [path.name for path in sorted((SOURCE / "corpus").iterdir())]
+    cpp = [path.stem for path in sorted(SOURCE.glob("*.cpp")) if path.stem != "replay"]
     python = [path.stem for path in sorted((SOURCE / "python").glob("*.py"))]
     return [
-        *(Target(name, (str(BUILD / name),)) for name in cpp if name not in python),
+        *(Target(name, (str(BUILD / name),)) for name in cpp),
         *(Target(name, (sys.executable, str(SOURCE / "run_python.py"), name)) for name in python),
     ]
 
@@ -66,6 +68,7 @@ def build() -> None:
 
 def fuzz(target: Target, seeds: range, budget_s: float) -> Found:
     """Fuzzes a target in one process for each seed, all with the same growing corpus."""
+    write_corpus(BUILD / "corpus")
     found_inputs, failing = BUILD / "found" / target.name, BUILD / "failures"
     for folder in (found_inputs, failing):
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +78,7 @@ def fuzz(target: Target, seeds: range, budget_s: float) -> Found:
                 *target.command, f"-seed={seed}", f"-max_total_time={max(1, round(budget_s))}",
                 f"-timeout={_LONGEST_S}", f"-rss_limit_mb={_MOST_MEMORY_MIB}", "-max_len=4096",
                 "-print_final_stats=1", f"-artifact_prefix={failing}/{target.name}-",
-                str(found_inputs), str(SOURCE / "corpus" / target.name),
+                str(found_inputs), str(BUILD / "corpus" / target.name),
             ],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
             env={**os.environ, **_ENVIRONMENT},

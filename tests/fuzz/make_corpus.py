@@ -1,53 +1,44 @@
-"""Writes corpus/, from which fuzzing starts: `python tests/fuzz/make_corpus.py` after a change.
-
-Each file is a real message, or the way there: packets, a policy, messages of ns3-gym.
-"""
+"""The corpus, from which fuzzing starts: real messages, or the way there."""
 
 from __future__ import annotations
 
 import json
 import struct
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from helpers.endpoints import SECOND, Pair, application, make_flow
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from helpers.endpoints import SECOND, Pair, application, make_flow  # noqa: E402
-
-from quicgym import _core, controllers  # noqa: E402
-from quicgym.envs.decisions import Decisions  # noqa: E402
-from quicgym.envs.ns3gym import messages, zmtp  # noqa: E402
-from quicgym.envs.ns3gym.descriptions import (  # noqa: E402
-    MAXIMUM_DEPTH,
-    MAXIMUM_NUMBERS,
-    codec_of_space,
-)
+from quicgym import _core, controllers
+from quicgym.envs.decisions import Decisions
+from quicgym.envs.ns3gym import messages, zmtp
+from quicgym.envs.ns3gym.descriptions import MAXIMUM_DEPTH, MAXIMUM_NUMBERS, codec_of_space
 
 
 def packets() -> dict[str, bytes]:
-    """One datagram for each combination of frames on a connection with losses, by these."""
+    """One datagram for each combination of frames on two connections, by these.
+
+    One has a small window and losses.
+    """
 
     class Kept(Pair):
         def carry(self, direction: str, now: int, datagram: tuple[bytes, int, int, int]) -> None:
             sent.append(datagram[:2])
             super().carry(direction, now, datagram)
 
-    sent: list[tuple[bytes, int]] = []
-    kind = application("transfer", size_bytes=100_000)
-    flow = make_flow(application=kind, ecn=True, flow_control_window_bytes=20_000)
-    pair = Kept(flow, drop=lambda direction, index, frames: index % 7 == 6)
-    pair.run_until(3 * SECOND)
     found: dict[str, bytes] = {}
-    for (prefix, size), (*_, read, _dropped) in zip(sent, pair.log, strict=True):
-        name = "-".join([read["type"], *(frame[0] for frame in read["frames"])]).lower()
-        found.setdefault(name, struct.pack(">HI", size - len(prefix), 0) + prefix)
+    kind = application("transfer", size_bytes=100_000)
+    for window_bytes, lost in ((20_000, None), (5_000, 6)):
+        sent: list[tuple[bytes, int]] = []
+        flow = make_flow(application=kind, ecn=True, flow_control_window_bytes=window_bytes)
+        pair = Kept(flow, drop=lambda direction, index, frames, lost=lost: index % 7 == lost)
+        pair.run_until(3 * SECOND)
+        for (prefix, size), (*_, read, _dropped) in zip(sent, pair.log, strict=True):
+            name = "-".join([read["type"], *(frame[0] for frame in read["frames"])]).lower()
+            found.setdefault(name, struct.pack(">HI", size - len(prefix), 0) + prefix)
     return found
 
 
@@ -209,23 +200,21 @@ def ns3gym() -> dict[str, bytes]:
     return found
 
 
-def main() -> None:
+def make_corpus() -> dict[str, dict[str, bytes]]:
+    """Returns the inputs of each target, by name."""
     frames = packets()
-    corpus = {
+    return {
         "frames": frames,
         "endpoints": connections(frames),
         "controller": calls(),
         "policy": policies(),
         "ns3gym_peers": ns3gym(),
     }
-    rmtree(HERE / "corpus", ignore_errors=True)
-    for target, files in corpus.items():
-        folder = HERE / "corpus" / target
-        folder.mkdir(parents=True)
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
-        print(f"{target}: {len(files)} files, {sum(map(len, files.values()))} bytes")
 
 
-if __name__ == "__main__":
-    main()
+def write_corpus(folder: Path) -> None:
+    """Writes a file for each input, in a folder for each target."""
+    for target, inputs in make_corpus().items():
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for name, data in inputs.items():
+            (folder / target / name).write_bytes(data)
