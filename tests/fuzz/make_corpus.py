@@ -146,6 +146,7 @@ def policies() -> dict[str, bytes]:
 def _policy(
     description: Mapping[str, Any], inputs: int, outputs: int, architecture: Mapping[str, Any]
 ) -> bytes:
+    tensors: dict[str, tuple[int, ...]]
     if lstm_size := architecture.get("lstm_size", 0):
         width = lstm_size
         rows = 4 * lstm_size
