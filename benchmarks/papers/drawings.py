@@ -15,8 +15,7 @@ from quicgym.benchmarks.papers.model import Figure, Paper
 from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.run import flow_traces
 from quicgym.output_folders import read_parquet
-from quicgym.plot_style import SERIES as FLOW_COLOURS
-from quicgym.plot_style import Look, display_name, looks_of
+from quicgym.plot_style import Look, display_name, looks_of, looks_of_flows, shades
 
 THROUGHPUT_WINDOW_S = 0.5
 PANELS_IN_A_ROW = 2
@@ -59,6 +58,8 @@ class Panel:
     duration_s: float = 0.0
     lowest_y: float | None = 0.0
     """Where the y axis begins; None: where the lines do."""
+    base_rtt_ms: float | None = None
+    """Is drawn as a line in a panel of RTTs."""
     groups: list[str] = field(default_factory=list)
     bars: list[Bars] = field(default_factory=list)
 
@@ -213,7 +214,7 @@ def _differences(panel: Panel, reference: str) -> Panel:
         for line in lines.values()
     ]
     label = f"{panel.y_label}\nminus that of {reference}"
-    return replace(panel, lines=differing, y_label=label, lowest_y=None)
+    return replace(panel, lines=differing, y_label=label, lowest_y=None, base_rtt_ms=None)
 
 
 def scenario_drawing(jobs: Sequence[RunJob]) -> Drawing:
@@ -288,10 +289,11 @@ def _time_panel(
             flows = [(times, np.mean(values, axis=0))]
             names, drawn = [label], [look]
         elif any(flow.controller for _, flow in models):
-            names = [f"{name}: {flow.controller or label}" for name, flow in models]
-            drawn = [Look(FLOW_COLOURS[n % len(FLOW_COLOURS)], n % 2) for n in range(len(names))]
+            own = {name: flow.controller or job.shown or "" for name, flow in models}
+            names = [f"{name}: {display_name(controller)}" for name, controller in own.items()]
+            drawn = [*looks_of_flows(own).values()]
         else:
-            names, drawn = [label] * len(flows), [look] * len(flows)
+            names, drawn = [label] * len(flows), shades(look, len(flows))
         shown: set[str] = set()
         for (time, value), name, one in zip(flows, names, drawn, strict=True):
             lines.append(Line(None if name in shown else name, one, time, value))
@@ -303,7 +305,8 @@ def _time_panel(
         series.mean_label if mean else series.label,
         lines,
         scenario.duration_s,
-        lowest_y=scenario.base_rtt_ms if series is SERIES["rtt"] else 0.0,
+        lowest_y=None if series is SERIES["rtt"] else 0.0,
+        base_rtt_ms=scenario.base_rtt_ms if series is SERIES["rtt"] else None,
     )
 
 

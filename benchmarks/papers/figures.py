@@ -14,12 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from quicgym.benchmarks.papers.drawings import Drawing, Panel
-from quicgym.plot_style import BLACK, ONE_COLUMN, STYLE, TWO_COLUMNS, save, write_captions
+from quicgym.plot_style import BLACK, GREY, ONE_COLUMN, STYLE, TWO_COLUMNS, save, write_captions
 
 LETTERS_OF_A_TITLE = 42
 """What fits above a panel that is one column wide, or half of two."""
 MOST_GROUPS_IN_ONE_COLUMN = 4
 """Of bars, so that their labels stand beside one another."""
+BASE_RTT = "base RTT"
 MOST_COLUMNS_OF_A_LEGEND = 6
 """Fewer where the figure is too narrow for them."""
 
@@ -56,6 +57,7 @@ def _draw(drawing: Drawing) -> Figure:
         sharex=not of_bars and rows > 1,
         sharey="row" if drawing.share_y else False,
     )
+    drawn = []
     for row, panels in enumerate(drawing.panels):
         for column in range(columns):
             axes = all_axes[row, column]
@@ -63,6 +65,7 @@ def _draw(drawing: Drawing) -> Figure:
                 axes.set_visible(False)
                 continue
             panel = panels[column]
+            drawn.append((axes, panel))
             (_draw_bars if of_bars else _draw_lines)(axes, panel)
             lines = textwrap.wrap(panel.title.rstrip("."), LETTERS_OF_A_TITLE)
             axes.set_title("\n".join(lines), loc="left")
@@ -71,6 +74,9 @@ def _draw(drawing: Drawing) -> Figure:
             axes.xaxis.set_tick_params(labelbottom=not below)
             if len(y_labels) > 1 and (column == 0 or not drawing.share_y):
                 axes.set_ylabel(panel.y_label.replace(" (", "\n(") if rows > 1 else panel.y_label)
+    for axes, panel in drawn:  # not before all are drawn: a row has one y axis, as high as its data
+        if panel.lowest_y is not None:
+            axes.set_ylim(bottom=panel.lowest_y)
     if len(y_labels) == 1:
         figure.supylabel(y_labels.pop(), fontsize=STYLE["font.size"])
     _legend(figure, [axes for axes in all_axes.flat if axes.get_visible()], drawing)
@@ -86,7 +92,14 @@ def _legend(figure: Figure, all_axes: list[Axes], drawing: Drawing) -> None:
     names = [bars.label for panels in drawing.panels for panel in panels for bars in panel.bars]
     entries = dict(sorted(entries.items(), key=lambda entry: entry[0] not in names))
     headed = [panel.title for panels in drawing.panels for panel in panels]
-    if all(any(label in title for title in headed) for label in entries):
+    unnamed = {
+        label: handle
+        for label, handle in entries.items()
+        if not any(label in title for title in headed)
+    }
+    if set(unnamed) <= {BASE_RTT}:
+        entries = unnamed
+    if not entries:
         return
     for columns in range(min(len(entries), MOST_COLUMNS_OF_A_LEGEND), 0, -1):
         legend = figure.legend(
@@ -107,14 +120,14 @@ def _draw_lines(axes: Axes, panel: Panel) -> None:
             color=line.look.colour,
             linestyle=line.look.dashes,
             linewidth=0.8 if len(line.time_s) > 2000 else 1.1,
-            alpha=0.65 if several else 1.0,
+            alpha=0.85 if several else 1.0,
             label=line.label,
         )
     axes.set_xlim(0, panel.duration_s)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    if panel.lowest_y is not None:
-        axes.set_ylim(bottom=panel.lowest_y)
-    else:
+    if panel.base_rtt_ms is not None:
+        axes.axhline(panel.base_rtt_ms, color=GREY, linewidth=0.8, label=BASE_RTT)
+    elif panel.lowest_y is None:
         axes.axhline(0, color=BLACK, linewidth=0.6)
 
 
@@ -161,4 +174,3 @@ def _draw_bars(axes: Axes, panel: Panel) -> None:
     labels = [group.replace(", ", "\n") for group in panel.groups]
     axes.set_xticks(range(len(panel.groups)), labels)
     axes.grid(visible=False, axis="x")
-    axes.set_ylim(bottom=0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +15,14 @@ import numpy as np
 from quicgym.errors import MissingExtraError
 from quicgym.plot_style import (
     BLACK,
-    DASHES,
     GREY,
     ONE_COLUMN,
-    SERIES,
     STYLE,
     TWO_COLUMNS,
     Look,
+    display_name,
     looks_of,
+    looks_of_flows,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def draw_run(traces: RunTraces) -> Figure:
     if not traces.queues or traces.queues[0].empty:
         raise ValueError("this run has no traces to draw; run it with trace_interval_ms above 0")
     window_s = max(SHORTEST_WINDOW_S, traces.duration_s / WINDOWS)
-    looks = _looks_of_flows(traces.controllers)
+    looks = looks_of_flows(traces.controllers)
     with matplotlib.rc_context(STYLE):
         figure = figure_class(figsize=(TWO_COLUMNS, 3.4))
         upper, lower = figure.subplots(2, sharex=True, height_ratios=(3, 2))
@@ -70,7 +71,7 @@ def draw_run(traces: RunTraces) -> Figure:
             time, rate = _rate(trace["time_s"], trace["received_bytes"] * 8e-6, window_s)
             look = looks[name]
             controller = traces.controllers[name]
-            label = name if controller == name else f"{name}: {controller}"
+            label = name if controller == name else f"{name}: {display_name(controller)}"
             upper.plot(time, rate, color=look.colour, linestyle=look.dashes, label=label)
         has_drops = _draw_delay(lower, traces, looks)
         upper.set_ylabel("receiving rate (Mbps)")
@@ -78,42 +79,53 @@ def draw_run(traces: RunTraces) -> Figure:
         lower.set_xlabel("time (s)")
         lower.set_xlim(0, traces.duration_s)
         figure.align_ylabels()
-        _legend(figure, upper, has_drops)
+        _legend(figure, [upper], has_drops)
         figure.draw_without_rendering()  # while the style holds
     return figure
 
 
 def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
-    """Returns goodput over queueing delay: a cross and an ellipse for each controller.
+    """Returns goodput over queueing delay: a mark and an ellipse for each controller.
 
-    Runs have the keys controller, goodput_mbps and mean_queue_delay_ms, in ms; ValueError where
-    none has both numbers. The cross is the mean over the runs. The ellipse is the 1-σ contour of
-    the normal distribution with the runs' mean and covariance, as Winstein and Balakrishnan
-    (SIGCOMM 2013) draw it; a single run has none. The delay decreases to the right, so up and right
-    is better.
+    Runs have the keys controller, goodput_mbps and mean_queue_delay_ms, in ms, and may have
+    `next_to`, the other controllers on the network; ValueError where none has both numbers. The
+    mark is the mean over the runs. The ellipse is the 1-σ contour of the normal distribution with
+    the runs' mean and covariance, as Winstein and Balakrishnan (SIGCOMM 2013) draw it; a single run
+    has none. The delay decreases to the right, so up and right is better. Both axes begin at 0, so
+    that a difference of a percent looks like one.
     """
     matplotlib, figure_class = _matplotlib()
     points: dict[str, list[tuple[float, float]]] = {}
+    labels: dict[str, str] = {}
     for run in runs:
         place = (run.get("mean_queue_delay_ms"), run.get("goodput_mbps"))
-        if place[0] is not None and place[1] is not None:
-            points.setdefault(run["controller"], []).append((float(place[0]), float(place[1])))
+        if place[0] is None or place[1] is None:
+            continue
+        name, others = run["controller"], run.get("next_to", ())
+        # Next to others a controller keeps its colour and gets another style, as by parameters.
+        key = f"{name}:next to {', '.join(others)}" if others else name
+        next_to = f" next to {', '.join(map(display_name, others))}" if others else ""
+        labels[key] = display_name(name) + next_to
+        points.setdefault(key, []).append((float(place[0]), float(place[1])))
     if not points:
         raise ValueError("no run has goodput_mbps and mean_queue_delay_ms, which the plane shows")
     looks = looks_of(points)
     with matplotlib.rc_context(STYLE):
-        columns = 3 if max(map(len, points)) <= LETTERS_OF_THREE_COLUMNS else 2
+        longest = max(map(len, labels.values()))
+        columns = 3 if longest <= LETTERS_OF_THREE_COLUMNS else 2
         rows = -(-len(points) // columns)
         figure = figure_class(figsize=(ONE_COLUMN, 2.6 + 0.16 * rows))
         axes = figure.subplots()
-        for name, places in points.items():
-            _draw_ellipse(axes, np.array(places), looks[name], name)
+        for key, places in points.items():
+            _draw_ellipse(axes, np.array(places), looks[key], labels[key])
+        axes.set_xlim(0, 1.05 * max(axes.get_xlim()[1], 1e-3))
+        axes.set_ylim(0, 1.05 * max(axes.get_ylim()[1], 1e-3))
         axes.invert_xaxis()
         axes.set_xlabel("mean queueing delay (ms)")
         axes.set_ylabel("goodput (Mbps)")
         axes.annotate(
-            "better", xy=(0.97, 0.97), xytext=(0.85, 0.87), xycoords="axes fraction",
-            color=GREY, fontsize=7, ha="right", va="top",
+            "better", xy=(0.22, 0.2), xytext=(0.1, 0.1), xycoords="axes fraction",
+            color=GREY, fontsize=7, ha="center", va="top",
             arrowprops={"arrowstyle": "->", "color": GREY, "linewidth": 0.8},
         )  # fmt: skip
         figure.legend(loc="outside lower center", ncols=columns)
@@ -121,14 +133,62 @@ def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def draw_episodes(series: Mapping[str, pd.DataFrame]) -> Figure:
+OVERVIEW = {
+    "reward": "reward",
+    "goodput_mbps": "goodput of\na flow (Mbps)",
+    "mean_queue_delay_ms": "queueing\ndelay (ms)",
+    "loss_percent": "loss (%)",
+    "jain": "Jain's index",
+}
+"""Metrics of the overview, and the labels of their axes."""
+
+
+def draw_overview(runs: Iterable[Mapping[str, Any]]) -> Figure:
+    """Returns all networks at once: by controller a dot for each network in each metric.
+
+    Runs have the keys controller and scenario, and some of OVERVIEW. A dot is the mean over the
+    seeds. The bar is the median of the networks.
+    """
+    matplotlib, figure_class = _matplotlib()
+    rows = [{key: run.get(key) for key in ("controller", "scenario", *OVERVIEW)} for run in runs]
+    names = list(dict.fromkeys(row["controller"] for row in rows))
+    looks = looks_of(names)
+    with matplotlib.rc_context(STYLE):
+        figure = figure_class(figsize=(TWO_COLUMNS, 0.8 + 0.24 * len(names)))
+        panels = figure.subplots(1, len(OVERVIEW), sharey=True)
+        for axes, (metric, label) in zip(panels, OVERVIEW.items(), strict=True):
+            for place, name in enumerate(names):
+                by_network: dict[str, list[float]] = {}
+                for row in rows:
+                    if row["controller"] == name and row[metric] is not None:
+                        by_network.setdefault(row["scenario"], []).append(row[metric])
+                values = [np.mean(of_seeds) for of_seeds in by_network.values()]
+                axes.plot(
+                    values, [place] * len(values), linestyle="none", marker="o", markersize=3.5,
+                    color=looks[name].colour, alpha=0.35, markeredgewidth=0,
+                )  # fmt: skip
+                if values:
+                    axes.plot(np.median(values), place, marker="|", markersize=10,
+                              markeredgewidth=1.6, color=looks[name].colour)  # fmt: skip
+            axes.set_xlabel(label)
+            axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(3))
+        panels[0].set_yticks(range(len(names)), [display_name(name) for name in names])
+        panels[0].set_ylim(len(names) - 0.5, -0.5)
+        figure.draw_without_rendering()
+    return figure
+
+
+def draw_episodes(
+    series: Mapping[str, pd.DataFrame], *, base_rtt_ms: float | None = None
+) -> Figure:
     """Returns what several policies did on one path: throughput over capacity, RTT, and window.
 
     `series` has by policy a row for each decision, with the columns time_s, throughput_mbps,
     capacity_mbps, rtt_ms and flow_window_bytes of `info`; ValueError where it is empty. Throughput
     is that of all flows together, its mean over the WINDOWS-th part of the episode before each
-    moment. RTT is the mean over the samples of all flows since the last decision; its axis begins
-    at the lowest value that any policy had. The window is that of the first agent's flow.
+    moment. RTT is the mean over the samples of all flows since the last decision, and the line
+    under it is `base_rtt_ms`, the least that propagation takes. The window is that of the first
+    agent's flow.
     """
     matplotlib, figure_class = _matplotlib()
     if not series:
@@ -147,41 +207,31 @@ def draw_episodes(series: Mapping[str, pd.DataFrame]) -> Figure:
             # An episode's first decision is as long as the second.
             lengths = np.diff(time, prepend=2 * time[0] - time[1] if len(time) > 1 else 0.0)
             megabits = np.cumsum(rows["throughput_mbps"].to_numpy() * lengths)
-            upper.plot(*_rate(time, megabits, window_s), **style, label=name)
+            upper.plot(*_rate(time, megabits, window_s), **style, label=display_name(name))
             middle.plot(time, rows["rtt_ms"].to_numpy(), **style)
             lower.plot(time, rows["flow_window_bytes"].to_numpy() / 1e3, **style)
         upper.set_ylabel("throughput (Mbps)")
         upper.set_ylim(bottom=0)
         middle.set_ylabel("RTT (ms)")
-        middle.set_ylim(bottom=min(rows["rtt_ms"].min() for rows in series.values()))
+        if base_rtt_ms is not None:
+            middle.axhline(base_rtt_ms, color=GREY, linewidth=0.8, label="base RTT")
         lower.set_ylabel("window (kB)")
         lower.set_ylim(bottom=0)
         lower.set_xlabel("time (s)")
         lower.set_xlim(0, end_s)
         figure.align_ylabels()
-        _legend(figure, upper, False)
+        _legend(figure, [upper, middle], False)
         figure.draw_without_rendering()
     return figure
 
 
 def _matplotlib() -> tuple[Any, type[Figure]]:
     try:
-        import matplotlib
+        import matplotlib.ticker
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("pictures of runs need Matplotlib", "reports") from error
     return matplotlib, Figure
-
-
-def _looks_of_flows(controllers: Mapping[str, str]) -> dict[str, Look]:
-    """Each flow's look: its controller's where no two flows have the same."""
-    if len(set(controllers.values())) == len(controllers):
-        looks = looks_of(controllers.values())
-        return {flow: looks[controller] for flow, controller in controllers.items()}
-    return {
-        flow: Look(SERIES[index % len(SERIES)], index // len(SERIES) % len(DASHES))
-        for index, flow in enumerate(controllers)
-    }
 
 
 def _rate(time: Any, total: Any, window_s: float) -> tuple[np.ndarray, np.ndarray]:
@@ -236,10 +286,11 @@ def _draw_delay(axes: Axes, traces: RunTraces, looks: Mapping[str, Look]) -> boo
     return has_drops
 
 
-def _legend(figure: Figure, axes: Axes, has_drops: bool) -> None:
+def _legend(figure: Figure, panels: Sequence[Axes], has_drops: bool) -> None:
     from matplotlib.lines import Line2D
 
-    handles, labels = axes.get_legend_handles_labels()
+    named = [axes.get_legend_handles_labels() for axes in panels]
+    handles, labels = ([*chain.from_iterable(parts)] for parts in zip(*named, strict=True))
     if len(handles) > MOST_NAMES:
         more = len(handles) - MOST_NAMES
         handles, labels = handles[:MOST_NAMES], labels[:MOST_NAMES]

@@ -265,5 +265,5 @@ def read_parquet(path: Path) -> DataFrame:
 
 
 def file_name(text: str) -> str:
-    """Returns the text as a part of a file's name: `ebcc:gain_cycle=1/0.75` has a slash."""
-    return re.sub(r"[^\w.,:=+@-]", "-", text).lstrip(".") or "-"
+    """Returns the text as a part of a file's name, without the `:`, `=` and `/` of parameters."""
+    return re.sub(r"[^\w.,+@-]", "-", text).lstrip(".") or "-"

@@ -14,6 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from quicgym.output_folders import write_atomically
 
 if TYPE_CHECKING:
@@ -61,8 +63,8 @@ ORANGE, SKY, GREEN, BLUE, VERMILION, PINK = (
 INDIGO, WINE, OLIVE, TEAL, ROSE, GREY, FOREST = (
     "#332288", "#882255", "#999933", "#44AA99", "#CC6677", "#777777", "#117733",
 )  # fmt: skip
-SERIES = (BLUE, ORANGE, GREEN, VERMILION, PINK, SKY, BLACK)
-"""Of what is no controller, such as the flows of one run, in order."""
+DARKEST, LIGHTEST = 0.5, 0.55
+"""Shades of a controller's flows: a lighter one would not be seen on white, nor on grey."""
 
 
 class Look(NamedTuple):
@@ -197,6 +199,35 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
         taken = set(found.values())
         found[name] = next((one for one in (look, *others) if one not in taken), look)
     return {name: found[name] for name in names}
+
+
+def looks_of_flows(controllers: Mapping[str, str]) -> dict[str, Look]:
+    """Returns the look of each flow: a shade of its controller's colour, from dark to light.
+
+    `controllers` has the controller of each flow. A flow whose controller no other flow has looks
+    like the controller.
+    """
+    found: dict[str, Look] = {}
+    for controller, look in looks_of(controllers.values()).items():
+        flows = [flow for flow, its in controllers.items() if its == controller]
+        found |= dict(zip(flows, shades(look, len(flows)), strict=True))
+    return {flow: found[flow] for flow in controllers}
+
+
+def shades(look: Look, count: int) -> list[Look]:
+    """Returns the look in so many shades, from dark to light; one has the colour itself."""
+    if count == 1:
+        return [look]
+    own = np.array([int(look.colour[place : place + 2], 16) for place in (1, 3, 5)], float)
+    corners = np.array([DARKEST * own, own, own + LIGHTEST * (255 - own)])
+    if look.colour == BLACK:  # nothing is darker
+        corners = corners[1:]
+    ends, places = np.linspace(0, 1, len(corners)), np.linspace(0, 1, count)
+    colours = np.column_stack([np.interp(places, ends, channel) for channel in corners.T])
+    return [
+        look._replace(colour="#" + "".join(f"{round(part):02X}" for part in colour))
+        for colour in colours
+    ]
 
 
 def _number(text: str) -> int:

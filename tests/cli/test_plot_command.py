@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import yaml
 from conftest import Command
 
 from quicgym import load_scenario
+from quicgym.benchmarks.plot import run_plot
+from quicgym.envs.simulation.animation import write_film
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def test_baselines_are_drawn_as_runs_and_as_a_plane(
         "captions.md",
     }
     done = quicgym("plot", "r", "--figures", "pdf")
-    assert "3 pictures are in r/plots" in done.stderr
+    assert "3 pictures are in r/plots; begin with plane--short.pdf" in done.stderr
     assert {path.name for path in (tmp_path / "r/plots").iterdir()} == {
         "captions.md",
         "plane--short.pdf",
@@ -58,24 +61,44 @@ def test_a_plane_shows_the_subject_against_the_others(
     quicgym("baselines", *arguments, "--format", "csv")
     quicgym("plot", "r", "--figures", "svg")
     plane = (tmp_path / "r/plots/plane--short.svg").read_text()
-    assert "bbr3 beside cubic" in plane and "cubic beside bbr3" in plane
+    assert "BBRv3 next to CUBIC" in plane and "CUBIC next to BBRv3" in plane
 
 
 def test_an_evaluation_has_a_plane_of_its_policies(
     quicgym: Command, short: Path, tmp_path: Path
 ) -> None:
-    arguments = ("--policy", "cubic", "ebcc:gamma=3", "--suite", short, "--seeds", "2")
+    longer = tmp_path / "longer.yaml"
+    longer.write_text(yaml.safe_dump({**yaml.safe_load(short.read_text()), "name": "longer"}))
+    arguments = ("--policy", "cubic", "ebcc:gamma=3", "--suite", short, longer, "--seeds", "2")
     quicgym("evaluate", *arguments, "--figures", "pdf", "--out", "e", "--format", "csv")
     figures = {path.name for path in (tmp_path / "e/figures").iterdir()}
     assert figures == {"iqm.pdf", "profiles.pdf", "scenarios.pdf", "captions.md"}
     captions = (tmp_path / "e/figures/captions.md").read_text()
-    assert f"its 95% bootstrap interval (bar), on {short}, engine native, over 2 seeds." in captions
+    assert (
+        f"its 95% bootstrap interval (bar), on {short}, {longer}, engine native, over 2" in captions
+    )
     quicgym("plot", "e", "--figures", "svg", "--out", "pictures")
+    assert (tmp_path / "pictures/captions.md").read_text().startswith("- `overview.svg`: All runs")
     plane = (tmp_path / "pictures/plane--short.svg").read_text()
-    assert "ebcc:gamma=3" in plane and "mean queueing delay (ms)" in plane
+    assert "eBCC:gamma=3" in plane and "mean queueing delay (ms)" in plane
     episodes = (tmp_path / "pictures/episodes--short.svg").read_text()
-    for text in ("cubic", "ebcc:gamma=3", "capacity", "throughput (Mbps)", "RTT (ms)"):
+    for text in ("CUBIC", "eBCC:gamma=3", "capacity", "base RTT", "throughput (Mbps)", "RTT (ms)"):
         assert text in episodes
+
+
+@pytest.mark.parametrize("command", ["baselines", "evaluate"])
+def test_two_of_any_result_are_animated(
+    command: str, quicgym: Command, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    which = ("--scenario", "--controller") if command == "baselines" else ("--suite", "--policy")
+    names = ("cubic", "ebcc:gamma=3")
+    quicgym(command, which[0], short, which[1], *names, "--seeds", "1", "--out", "r")
+    monkeypatch.setattr("quicgym.benchmarks.plot.write_film", partial(write_film, frames=2))
+    assert run_plot(tmp_path / "r", animate=names) == 0
+    film = tmp_path / "r/plots/short--cubic--ebcc-gamma-3.gif"
+    assert film.read_bytes().startswith(b"GIF89a")
+    wrong = quicgym("plot", "r", "--animate", "cubic", "bbr", status=2)
+    assert "r: has no run of 'bbr' on short; there are: cubic, ebcc:gamma=3" in wrong.stderr
 
 
 def test_a_folder_without_runs_is_an_error(quicgym: Command, tmp_path: Path) -> None:

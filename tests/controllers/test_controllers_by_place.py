@@ -75,7 +75,7 @@ def test_baselines_runs_classes_of_files_and_parameters_beside_names(
     assert [run["controller"] for run in runs] == shown
     assert len({run["goodput_mbps"] for run in runs}) == 4
     traces = {path.name for path in (folder / "out/traces").iterdir()}
-    assert "short--aimd:decrease=0.9--native--0.parquet" in traces
+    assert "short--aimd-decrease-0.9--native--0.parquet" in traces
 
 
 def test_resume_runs_again_what_an_edited_class_changes(folder: Path) -> None:

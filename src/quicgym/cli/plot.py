@@ -13,6 +13,7 @@ from quicgym.plot_style import FigureFormat
 EXAMPLES = (
     "quicgym plot results/networks",
     "quicgym plot results/networks --scenario ebcc-flows-3 --figures pdf --out figures",
+    "quicgym plot results/networks --animate cubic ebcc",
 )
 
 
@@ -29,17 +30,31 @@ def plot(
         typer.Option(metavar="DIR", help="Where the pictures go.  [default: RESULT/plots]"),
     ] = None,
     figures: options.Figures = FigureFormat.png,
+    animate: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A B",
+            help="Write an animated GIF of two controllers or policies side by side on one "
+            "scenario, the first of --scenario, instead of the pictures.",
+        ),
+    ] = None,
 ) -> None:
     """Draw the runs of a result.
 
-    For each scenario: goodput over queueing delay, with a point and an ellipse for each controller
-    (1 standard deviation over the seeds). Of an evaluation also the episodes of all policies with
-    seed 0: throughput over the capacity, and below it the RTT. For each run that kept its time
-    series (seed 0 of baselines and papers): the receiving rate of each flow over the capacity, and
-    below it the queueing delay with the drops.
+    Begin with the overview, which has all scenarios. For each scenario: goodput over queueing
+    delay, with a point and an ellipse for each controller (1 standard deviation over the seeds). Of
+    an evaluation also the episodes of all policies with seed 0: throughput over the capacity, and
+    below it the RTT. For each run that kept its time series (seed 0 of baselines and papers): the
+    receiving rate of each flow over the capacity, and below it the queueing delay with the drops.
     """
     from quicgym.benchmarks.plot import run_plot
 
     raise typer.Exit(
-        run_plot(result, scenarios=scenario or (), directory=out, format=figures.value)
+        run_plot(
+            result,
+            scenarios=scenario or (),
+            directory=out,
+            format=figures.value,
+            animate=animate,
+        )
     )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
+from PIL import Image, ImageSequence
 
 import quicgym
 from quicgym import Scenario
-from quicgym.envs.simulation.plots import draw_plane
+from quicgym.envs.simulation.animation import Take, write_film
+from quicgym.envs.simulation.plots import RunTraces, draw_episodes, draw_overview, draw_plane
 from quicgym.plot_style import look_of
 
 
@@ -68,9 +73,9 @@ def test_a_run_is_drawn_over_the_capacity_with_the_delay_below() -> None:
     result = quicgym.run(scenario(), ["cubic", "bbr", "ebcc"])
     upper, lower = result.plot().axes
     drawn = lines(upper)
-    assert list(drawn) == ["flow-1: cubic", "flow-2: bbr", "flow-3: ebcc"]
-    for name, line in drawn.items():
-        assert line.get_color() == look_of(name.split(": ")[1]).colour
+    assert list(drawn) == ["flow-1: CUBIC", "flow-2: BBR", "flow-3: eBCC"]
+    for (name, line), controller in zip(drawn.items(), ("cubic", "bbr", "ebcc"), strict=True):
+        assert line.get_color() == look_of(controller).colour
         rates = line.get_ydata()
         flow = name.split(":")[0]
         received = result.trace(flow)["received_bytes"].iloc[-1] * 8e-6
@@ -84,9 +89,14 @@ def test_a_run_is_drawn_over_the_capacity_with_the_delay_below() -> None:
     assert result.plot().legends[0].get_texts()[-1].get_text() == "drops"
 
 
-def test_flows_of_one_controller_have_colours_of_their_own() -> None:
+def test_flows_of_one_controller_have_shades_of_its_colour() -> None:
     drawn = lines(quicgym.run(scenario(), "bbr").plot().axes[0])
-    assert len({line.get_color() for line in drawn.values()}) == 3
+    colours = [line.get_color() for line in drawn.values()]
+    assert len(set(colours)) == 3
+    assert colours[1] == look_of("bbr").colour
+    assert [sum(to_rgb(colour)) for colour in colours] == sorted(
+        sum(to_rgb(colour)) for colour in colours
+    )
 
 
 def test_a_run_without_traces_cannot_be_drawn() -> None:
@@ -110,8 +120,66 @@ def test_the_plane_has_the_mean_and_the_standard_deviations_of_each_controller()
     assert len(ellipses) == 2  # an area and its edge; one run has none
     deviation = float(np.std([50.0, 60.0, 70.0]))
     assert max(ellipses[0].width, ellipses[0].height) == pytest.approx(2 * deviation)
+    assert axes.get_xlim()[1] == axes.get_ylim()[0] == 0
+    assert axes.get_xlim()[0] > 70 and axes.get_ylim()[1] > 9
     with pytest.raises(ValueError, match="which the plane shows"):
         draw_plane([{"controller": "cubic", "goodput_mbps": None}])
+
+
+def test_next_to_others_a_controller_keeps_its_colour_in_the_plane() -> None:
+    place = {"goodput_mbps": 9.0, "mean_queue_delay_ms": 50.0}
+    runs = [{"controller": "cubic", **place}, {"controller": "cubic", "next_to": ["bbr3"], **place}]
+    figure = draw_plane(runs)
+    labelled = lines(figure.axes[0])
+    assert {"CUBIC", "CUBIC next to BBRv3"} <= set(labelled)
+    plain, next_to = labelled["CUBIC"], labelled["CUBIC next to BBRv3"]
+    assert plain.get_color() == next_to.get_color() == look_of("cubic").colour
+    assert plain.get_linestyle() != next_to.get_linestyle()
+
+
+def test_the_overview_has_a_dot_for_each_network_and_their_median() -> None:
+    runs = [
+        {"controller": name, "scenario": network, "seed": seed, "reward": reward + 0.1 * seed}
+        for name, rewards in {"cubic": (0.1, 0.2, 0.6), "mine": (0.4, 0.5, 0.6)}.items()
+        for network, reward in zip("abc", rewards, strict=True)
+        for seed in (0, 1)
+    ]
+    reward = draw_overview(runs).axes[0]
+    assert [label.get_text() for label in reward.get_yticklabels()] == ["CUBIC", "mine"]
+    dots, median, *_ = reward.lines
+    assert list(dots.get_xdata()) == pytest.approx([0.15, 0.25, 0.65])
+    assert list(median.get_xdata()) == pytest.approx([0.25])
+
+
+def test_episodes_show_the_base_rtt_as_a_line() -> None:
+    columns = ("time_s", "throughput_mbps", "capacity_mbps", "rtt_ms", "flow_window_bytes")
+    series = pd.DataFrame(
+        [[0.1, 9.0, 10.0, 60.0, 1e5], [0.2, 9.0, 10.0, 70.0, 1e5]], columns=columns
+    )
+    figure = draw_episodes({"cubic": series, "window": series}, base_rtt_ms=50.0)
+    assert [*lines(figure.axes[1])["base RTT"].get_ydata()] == [50.0, 50.0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "capacity", "CUBIC", "Window", "base RTT",
+    ]  # fmt: skip
+
+
+def test_the_film_shows_the_queue_the_rate_and_the_windows_of_both_runs(tmp_path: Path) -> None:
+    takes = []
+    for controller in ("cubic", "bbr"):
+        run = quicgym.run(scenario(), controller)
+        flows = {flow: run.trace(flow) for flow in ("flow-1", "flow-2", "flow-3")}
+        traces = RunTraces(flows, dict.fromkeys(flows, controller), [run.queue_trace()], 6.0)
+        takes.append(Take.of_run(controller, traces))
+        assert takes[-1].megabits[-1] == pytest.approx(
+            sum(trace["received_bytes"].iloc[-1] for trace in flows.values()) * 8e-6
+        )
+        assert takes[-1].capacity_megabits[-1] == pytest.approx(15.0 * 6.0)
+        assert len(takes[-1].windows) == 3
+    write_film(takes, tmp_path / "film.gif", frames=3)
+    with Image.open(tmp_path / "film.gif") as film:
+        assert film.n_frames == 3
+        pictures = [frame.convert("RGB").tobytes() for frame in ImageSequence.Iterator(film)]
+    assert len(set(pictures)) == 3
 
 
 def test_the_base_rtt_is_the_least_that_propagation_takes() -> None:
