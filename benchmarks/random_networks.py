@@ -1,4 +1,8 @@
-"""Random dumbbells, with a discipline or a feature of paths, and chains; the same by number."""
+"""Random dumbbells, with a discipline or a feature of paths, and chains; the same by number.
+
+What two engines or two runs are compared on: values at which much happens at once, and paths that
+no training would draw. The networks of trainings and suites are those of distributions.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +35,9 @@ def random_network(
 
     1 to 6 flows, controllers of the whole catalogue, queues in packets and bytes, with and without
     ECN, random loss, rates that change or fail. Half of the ways back have the discipline too, and
-    the feature, but "backward" is of the flows, and "ack-aggregation" of the way back alone. The
-    discipline None is any that both engines have. The feature "trace" writes files into `folder`.
+    the feature, but "backward" and "short-flows" are of the flows, and "ack-aggregation" of the way
+    back alone. The discipline None is any that both engines have. The feature "trace" writes files
+    into `folder`.
     """
     name = "-".join(part for part in (feature, discipline) if part)
     rng = np.random.default_rng([number, *name.encode()])
@@ -55,12 +60,13 @@ def random_network(
     return Scenario.model_validate(description)
 
 
-def random_chain(discipline: str, number: int) -> Scenario:
+def random_chain(discipline: str, number: int, *, everything: bool = False) -> Scenario:
     """Returns chain `number` of a discipline.
 
     2 to 4 bottlenecks in a row, drawn as those of `random_network` with a way back each. One flow
     passes the whole chain in each direction, each hop has a flow of its own, and up to three more
-    pass any part of the chain; all but the first go either way.
+    pass any part of the chain; all but the first go either way. With `everything` the links have
+    any of the features that the links of a chain can have.
     """
     rng = np.random.default_rng([number, *f"chain-{discipline}".encode()])
     hops = int(rng.integers(2, 5))
@@ -81,6 +87,9 @@ def random_chain(discipline: str, number: int) -> Scenario:
         queues = [way[is_backward]["queue"] for way in ways[first - 1 : last]]
         flow["ecn"] &= any(queue["ecn_marking"] for queue in queues)
         flows.append(flow)
+    if everything:
+        for link in (link for way in ways for link in way):
+            _some_features(rng, link)
     (bottleneck, reverse), *others = ways
     return Scenario.model_validate(
         {
@@ -199,8 +208,9 @@ def _shaper(rng: np.random.Generator, link: dict[str, Any]) -> None:
     }
 
 
-def _loss_schedule(rng: np.random.Generator, link: dict[str, Any]) -> None:
-    losses: list[Any] = [
+def _losses(rng: np.random.Generator) -> list[Any]:
+    """Nothing, independent losses and losses in bursts."""
+    return [
         None,
         {"kind": "bernoulli", "probability": float(rng.uniform(0, 0.1))},
         {
@@ -209,6 +219,10 @@ def _loss_schedule(rng: np.random.Generator, link: dict[str, Any]) -> None:
             "bad_to_good": float(rng.uniform(0.1, 1)),
         },
     ]
+
+
+def _loss_schedule(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    losses = _losses(rng)
     link["loss_schedule"] = [
         {"at_s": time, "loss": losses[int(rng.integers(len(losses)))]} for time in _times_s(rng)
     ]
@@ -224,6 +238,14 @@ def _reroutes(rng: np.random.Generator, link: dict[str, Any]) -> None:
             pass
         path = drawn
         link["reroutes"].append({"at_s": time, "rate_mbps": path[0], "delay_ms": path[1]})
+
+
+def _some_features(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    """Any of what links have together, and losses in bursts."""
+    link["loss"] = _losses(rng)[int(rng.integers(3))]
+    for draw in (_outage, _openings, _delay_schedule, _jitter, _policer, _shaper, _loss_schedule):
+        if rng.random() < 0.4:
+            draw(rng, link)
 
 
 Draw = Callable[[np.random.Generator, dict[str, Any]], None]
@@ -274,6 +296,35 @@ def _trace(rng: np.random.Generator, description: dict[str, Any], folder: Path) 
         }
 
 
+def _short_flows(rng: np.random.Generator, description: dict[str, Any], _: Path) -> None:
+    description["short_flows"] = [
+        {
+            "arrivals_per_s": float(rng.uniform(0.5, 8)),
+            "sizes": int(rng.integers(1, 20_001)),
+            "controller": str(rng.choice(["cubic", "bbr", "newreno", "prague"])),
+        }
+        for _ in range(rng.integers(1, 3))
+    ]
+
+
+def _everything(rng: np.random.Generator, description: dict[str, Any], folder: Path) -> None:
+    for way in ("bottleneck", "reverse"):
+        link = description[way]
+        _some_features(rng, link)
+        if rng.random() < 0.2:
+            link.pop("delay_schedule", None)
+            _reroutes(rng, link)
+        else:
+            delays_change = "jitter" in link or "delay_schedule" in link
+            link["reordering"] = delays_change and bool(rng.random() < 0.5)
+    _backward(rng, description, folder)
+    if rng.random() < 0.3:
+        _short_flows(rng, description, folder)
+    for flow in description["flows"]:
+        flow["send_buffer_bytes"] = int(rng.choice([10_000, 2**20]))
+        flow["start_jitter_ms"] = float(rng.choice([0.0, rng.uniform(0, 50)]))
+
+
 FEATURES: dict[str, Feature] = {
     "outage": _of_links(_outage),
     "trace": _trace,
@@ -288,5 +339,7 @@ FEATURES: dict[str, Feature] = {
     "reroutes": _of_links(_reroutes),
     "ce-threshold": _ce_threshold,
     "backward": _backward,
+    "short-flows": _short_flows,
+    "everything": _everything,
 }
 """What paths can have on both engines beside a discipline, by name; each adds it to a network."""

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 import yaml
 from conftest import Command
-from helpers.random_scenarios import links, wired
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from quicgym import Scenario, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
 from quicgym.benchmarks.random_networks import DISCIPLINES, DISCIPLINES_OF, FEATURES, random_network
+from quicgym.cli.parity import Feature
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
 
 
@@ -90,14 +88,20 @@ def test_random_networks_with_queue_disciplines(quicgym: Command) -> None:
 
 
 @pytest.mark.ns3
-def test_random_networks_with_every_feature_of_paths(quicgym: Command) -> None:
-    done = quicgym(
-        "parity", "--networks", 2, *(part for f in FEATURES for part in ("--feature", f))
-    )
-    assert done.stdout.count("2 of 2 equal to the nanosecond") == len(FEATURES)
-    assert done.stderr == ""
+def test_random_networks_with_a_feature_and_a_discipline(quicgym: Command) -> None:
     done = quicgym(*("parity", "--networks", 2, "--feature", "jitter", "--discipline", "pie"))
     assert "jitter, pie" in done.stdout and "2 of 2 equal" in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_command_has_every_feature() -> None:
+    assert [str(feature) for feature in Feature] == list(FEATURES)
+
+
+EVERYTHING = (
+    *("rate_schedule", "opens_every_ms", "delay_schedule", "jitter", "reordering", "policer"),
+    *("shaper", "loss", "loss_schedule", "reroutes"),
+)
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -108,10 +112,18 @@ def test_a_random_network_of_a_feature_has_it(feature: str, tmp_path: Path) -> N
     backs = [network.links["reverse"] for network in networks]
     known = DISCIPLINES_OF.get(feature, DISCIPLINES)
     assert {link.queue.discipline for link in links} == set(known)
-    if feature == "backward":
+    if feature == "short-flows":
+        assert all(network.short_flows for network in networks)
+        return
+    if feature in ("backward", "everything"):
         of_networks = [{flow.direction for flow in network.flows} for network in networks]
         assert all("backward" in directions for directions in of_networks)
         assert any(len(directions) == 2 for directions in of_networks)
+        if feature == "everything":
+            assert any(network.short_flows for network in networks)
+            for field in EVERYTHING:
+                for ways in (links, backs):
+                    assert 5 < sum(bool(getattr(link, field)) for link in ways) < 55, field
         return
     has = {
         "outage": lambda link: any(step.rate_mbps == 0 for step in link.rate_schedule),
@@ -169,14 +181,3 @@ def test_bad_input(quicgym: Command) -> None:
         assert "the ns-3 host is not installed" in done.stderr
     else:
         assert "unknown scenario 'nonsense'" in done.stderr
-
-
-@pytest.mark.ns3
-@pytest.mark.parametrize("pairs", [60, pytest.param(1000, marks=pytest.mark.long)])
-def test_random_wired_scenarios(pairs: int) -> None:
-    @settings(deadline=None, max_examples=pairs, suppress_health_check=[HealthCheck.too_slow])
-    @given(description=wired(links(), st.none() | links()), seed=st.integers(0, 2**32))
-    def check(description: dict[str, object], seed: int) -> None:
-        assert compare(Scenario.model_validate(description), None, seed).difference is None
-
-    check()

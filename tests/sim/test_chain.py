@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import yaml
 from helpers.endpoints import MILLISECOND, SECOND, make_flow, make_link, make_scenario
-from helpers.random_scenarios import chains
 from helpers.scenarios import dumbbell
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import quicgym
 from quicgym import Scenario, ScenarioError, Simulation, _core, load_scenario
-from quicgym.benchmarks.random_networks import random_chain
+from quicgym.benchmarks.random_networks import DISCIPLINES, random_chain
 
 WIRE_BYTES = 1230
 """Of a full packet."""
@@ -43,11 +42,9 @@ def lot(rate_mbps: float = 10.0, hops: int = 3, **fields: Any) -> dict[str, Any]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(description=chains(), seed=st.integers(0, 2**32))
-def test_packets_are_conserved_and_none_is_too_early(
-    description: dict[str, Any], seed: int
-) -> None:
-    scenario = Scenario.model_validate(description)
+@given(discipline=st.sampled_from(DISCIPLINES), seed=st.integers(0, 2**32))
+def test_packets_are_conserved_and_none_is_too_early(discipline: str, seed: int) -> None:
+    scenario = random_chain(discipline, seed, everything=True)
     runs = []
     for moments in ([2.0], [0.3, 0.77, 1.5, 2.0]):
         with Simulation(scenario, "native", seed, record_deliveries=True) as simulation:
@@ -288,6 +285,17 @@ def test_a_capture_has_two_files_for_each_hop(tmp_path: Path) -> None:
 
 
 def test_random_chains_have_what_parity_needs_to_cover() -> None:
+    with_everything = [random_chain("codel", number, everything=True) for number in range(60)]
+    of_hops = [link for network in with_everything for link in network.links.values()]
+    for field in (
+        "opens_every_ms",
+        "delay_schedule",
+        "jitter",
+        "policer",
+        "shaper",
+        "loss_schedule",
+    ):
+        assert any(getattr(link, field) for link in of_hops), field
     networks = [random_chain("codel", number) for number in range(60)]
     assert networks == [random_chain("codel", number) for number in range(60)]
     assert {len(network.chain) for network in networks} == {1, 2, 3}

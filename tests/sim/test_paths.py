@@ -17,22 +17,11 @@ from helpers.endpoints import (
     make_scenario,
     rate_steps,
 )
-from helpers.random_scenarios import (
-    delays,
-    jitters,
-    links,
-    losses,
-    outages,
-    policers,
-    reroutes,
-    shapers,
-    steps,
-    wired,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, Simulation, _core
+from quicgym import Simulation, _core
+from quicgym.benchmarks.random_networks import random_network
 
 WIRE_BYTES = 1230
 """Of a full packet."""
@@ -111,34 +100,12 @@ def test_a_link_that_opens_every_so_often_sends_in_bursts_at_its_rate() -> None:
     assert carried == pytest.approx(15e6 * 8, rel=0.02)
 
 
-disciplines = st.sampled_from(["drop-tail", "codel", "fq-codel", "sfq"])
-queues = st.fixed_dictionaries({"limit": st.integers(1, 200), "discipline": disciplines})
-changing_links = links(
-    rate_schedule=steps("rate_mbps", outages),
-    opens_every_ms=st.none() | st.floats(0.1, 100),
-    queue=queues,
-    delay_schedule=steps("delay_ms", delays, 1),
-    jitter=st.none() | jitters,
-    reordering=st.booleans(),
-    policer=st.none() | policers,
-    shaper=st.none() | shapers,
-    loss_schedule=steps("loss", losses),
-) | links(
-    rate_schedule=st.just([]),
-    queue=queues,
-    jitter=st.none() | jitters,
-    policer=st.none() | policers,
-    shaper=st.none() | shapers,
-    reroutes=reroutes,
-)
-
-
 @settings(max_examples=60, deadline=None)
-@given(wired(changing_links, changing_links), st.integers(0, 2**32))
+@given(st.sampled_from([None, "drop-tail", "sfq"]), st.integers(0, 2**32))
 def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
-    description: dict[str, Any], seed: int
+    discipline: str | None, seed: int
 ) -> None:
-    scenario = Scenario.model_validate(description)
+    scenario = random_network(seed, discipline, "everything")
     runs = []
     for _ in range(2):
         with Simulation(
@@ -153,7 +120,7 @@ def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
         under_way = total["sent_packets"] - total["received_packets"] - total["dropped_packets"]
         assert under_way >= 0
         access = flow.access or scenario.access
-        link = scenario.bottleneck
+        link = scenario.links["reverse" if flow.direction == "backward" else "bottleneck"]
         shortest_ms = 2 * access.delay_ms + flow.extra_delay_ms + min(link.delays_ms)
         mean_s = total["one_way_delay_sum_seconds"]
         assert mean_s * 1e3 >= (shortest_ms - 1e-6) * total["received_packets"]
@@ -176,15 +143,15 @@ def most_in(carried: list[int], windows: int) -> int:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    changes=steps("rate_mbps", outages),
+    rates=st.dictionaries(st.floats(0.1, 2), st.just(0.0) | st.floats(0.5, 50), max_size=3),
     opens_every=st.sampled_from([0, 7 * MILLISECOND]),
     limit=st.integers(1, 300),
 )
 def test_no_window_of_time_carries_more_than_the_rate_allows(
-    changes: list[dict[str, float]], opens_every: int, limit: int
+    rates: dict[float, float], opens_every: int, limit: int
 ) -> None:
     link = make_link(rate_bits_per_second=10_000_000, queue_limit=limit)
-    schedule = [(step["at_s"], int(step["rate_mbps"] * 1e6)) for step in changes]
+    schedule = [(at_s, int(mbps * 1e6)) for at_s, mbps in sorted(rates.items())]
     link.rate_schedule, link.opens_every = rate_steps(*schedule), opens_every
     flow = make_flow(controller="bbr", access_rate_bits_per_second=10**9)
     carried = carried_bits([flow], link, 3)

@@ -43,6 +43,8 @@ class Feature(StrEnum):
     reroutes = "reroutes"
     ce_threshold = "ce-threshold"
     backward = "backward"
+    short_flows = "short-flows"
+    everything = "everything"
 
 
 def parity(

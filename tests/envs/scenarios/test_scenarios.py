@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import pytest
 import yaml
-from helpers.random_scenarios import networks
+from helpers.random_scenarios import native_network
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -538,7 +538,7 @@ more_flows = st.fixed_dictionaries(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
-    network=networks(),
+    network=st.integers(0, 2**32).map(native_network),
     loss=losses,
     flow=more_flows,
     name=st.from_regex(r"[a-z][a-z0-9.-]{0,20}", fullmatch=True),
