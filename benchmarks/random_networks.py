@@ -31,7 +31,20 @@ def random_network(
     feature: str | None = None,
     folder: Path | None = None,
 ) -> Scenario:
-    """Returns network `number` of a discipline, of a feature, or of both.
+    """Returns network `number` of a discipline, of a feature, or of both; see `draw_network`."""
+    name = "-".join(part for part in (feature, discipline) if part)
+    rng = np.random.default_rng([number, *name.encode()])
+    return draw_network(rng, f"{name}-{number}", discipline, feature, folder)
+
+
+def draw_network(
+    rng: np.random.Generator,
+    name: str,
+    discipline: str | None = None,
+    feature: str | None = None,
+    folder: Path | None = None,
+) -> Scenario:
+    """Draws a network with a discipline, with a feature, or with both.
 
     1 to 6 flows, controllers of the whole catalogue, queues in packets and bytes, with and without
     ECN, random loss, rates that change or fail. Half of the ways back have the discipline too, and
@@ -39,11 +52,9 @@ def random_network(
     back alone. The discipline None is any that both engines have. The feature "trace" writes files
     into `folder`.
     """
-    name = "-".join(part for part in (feature, discipline) if part)
-    rng = np.random.default_rng([number, *name.encode()])
     queue = discipline or str(rng.choice(DISCIPLINES_OF.get(feature or "", DISCIPLINES)))
     description: dict[str, Any] = {
-        "name": f"{name}-{number}",
+        "name": name,
         "duration_s": DURATION_S,
         "bottleneck": _link(rng, queue),
         "reverse": _link(rng, queue if rng.random() < 0.5 else "drop-tail"),
@@ -61,14 +72,22 @@ def random_network(
 
 
 def random_chain(discipline: str, number: int, *, everything: bool = False) -> Scenario:
-    """Returns chain `number` of a discipline.
+    """Returns chain `number` of a discipline; see `draw_chain`."""
+    name = f"chain-{discipline}"
+    rng = np.random.default_rng([number, *name.encode()])
+    return draw_chain(rng, f"{name}-{number}", discipline, everything=everything)
+
+
+def draw_chain(
+    rng: np.random.Generator, name: str, discipline: str, *, everything: bool = False
+) -> Scenario:
+    """Draws a chain with a discipline.
 
     2 to 4 bottlenecks in a row, drawn as those of `random_network` with a way back each. One flow
     passes the whole chain in each direction, each hop has a flow of its own, and up to three more
     pass any part of the chain; all but the first go either way. With `everything` the links have
     any of the features that the links of a chain can have.
     """
-    rng = np.random.default_rng([number, *f"chain-{discipline}".encode()])
     hops = int(rng.integers(2, 5))
     ways = [
         (_link(rng, discipline), _link(rng, discipline if rng.random() < 0.5 else "drop-tail"))
@@ -93,7 +112,7 @@ def random_chain(discipline: str, number: int, *, everything: bool = False) -> S
     (bottleneck, reverse), *others = ways
     return Scenario.model_validate(
         {
-            "name": f"chain-{discipline}-{number}",
+            "name": name,
             "duration_s": DURATION_S,
             "bottleneck": bottleneck,
             "reverse": reverse,

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 from helpers import environments as helper
-from helpers.random_scenarios import native_network
+from helpers.random_scenarios import native_networks
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -85,7 +85,7 @@ def test_what_follows_a_state_is_the_same_to_the_last_bit(networks_drawn):
     @settings(max_examples=networks_drawn, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         name=st.sampled_from(environment_ids()),
-        network=st.integers(0, 2**32).map(native_network),
+        network=native_networks,
         seed=st.integers(0, 2**32),
         moments=st.tuples(st.integers(1, 12), st.integers(2, 8)),
     )

@@ -1,13 +1,65 @@
-"""Random scenarios that only the native engine runs, from those of both."""
+"""Random networks as hypothesis draws them: bounds come often, and what fails is made small."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
+from hypothesis import reject
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from quicgym import Scenario
-from quicgym.benchmarks.random_networks import random_chain, random_network
+from quicgym.benchmarks.random_networks import DISCIPLINES, draw_chain, draw_network
+
+
+class Drawn:
+    """What random_networks asks a generator of NumPy for."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random.random
+        self._random = random
+
+    def uniform(self, least: float, most: float, size: int | None = None) -> Any:
+        draws = [self._random.uniform(least, most) for _ in range(1 if size is None else size)]
+        return draws[0] if size is None else np.array(draws)
+
+    def integers(self, first: int, end: int | None = None, size: int | None = None) -> Any:
+        if end is None:
+            first, end = 0, first
+        draws = [self._random.randrange(first, end) for _ in range(1 if size is None else size)]
+        return draws[0] if size is None else np.array(draws)
+
+    def choice(self, options: Any, size: int | None = None, p: Any = None) -> Any:
+        options = range(options) if isinstance(options, int) else list(options)
+        draws = self._random.choices(options, p, k=1 if size is None else size)
+        return draws[0] if size is None else np.array(draws)
+
+
+def _networks(draw_one: Callable[..., Scenario], *arguments: Any, **more: Any) -> Any:
+    def drawn(random: Random) -> Scenario:
+        try:
+            return draw_one(Drawn(random), *arguments, **more)
+        except ValidationError:  # two steps of a schedule at the same time
+            reject()
+
+    return st.randoms().map(drawn)
+
+
+def networks(
+    discipline: str | None, feature: str | None = None, folder: Path | None = None
+) -> st.SearchStrategy[Scenario]:
+    """Networks of a discipline, of a feature, or of both; see `draw_network`."""
+    return _networks(draw_network, "network", discipline, feature, folder)
+
+
+def chains(discipline: str) -> st.SearchStrategy[Scenario]:
+    """Chains of a discipline with any features of their links."""
+    return _networks(draw_chain, "chain", discipline, everything=True)
+
 
 APPLICATIONS: list[dict[str, Any]] = [
     {"kind": "bulk"},
@@ -30,15 +82,13 @@ APPLICATIONS: list[dict[str, Any]] = [
 KINDS = ("both", "dualpi2", "sfq", "fragments", "chain")
 
 
-def native_network(number: int) -> Scenario:
-    """Anything that the native engine simulates, with the agent's flow first; same by number."""
-    rng = np.random.default_rng([number, *b"native"])
+def _native_network(rng: Any) -> Scenario:
     kind = str(rng.choice(KINDS))
     if kind == "chain":
-        network = random_chain("codel", number, everything=True)
+        network = draw_chain(rng, kind, str(rng.choice(DISCIPLINES)), everything=True)
     else:
         discipline = kind if kind in ("dualpi2", "sfq") else None
-        network = random_network(number, discipline, "everything")
+        network = draw_network(rng, kind, discipline, "everything")
     fields = network.model_dump(exclude_none=True)
     flows = [{}, *fields["flows"][: rng.integers(0, 4)]]
     for flow in flows:
@@ -50,3 +100,7 @@ def native_network(number: int) -> Scenario:
         for way in ("bottleneck", "reverse"):
             fields[way] |= {"reordering": False, "reroutes": ()}
     return Scenario.model_validate(fields | {"flows": flows})
+
+
+native_networks: st.SearchStrategy[Scenario] = _networks(_native_network)
+"""Anything that the native engine simulates, with the agent's flow first."""

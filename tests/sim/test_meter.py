@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers import environments as helper
+from helpers.random_scenarios import networks
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, _core
-from quicgym.benchmarks.random_networks import random_network
 from quicgym.envs import find_environment
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
@@ -85,10 +84,9 @@ def test_a_meter_has_the_numbers_of_an_environment() -> None:
     assert meter.times[-1] == 3 * SECOND and len(meter.times) == len(rows)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(0, 2**32))
-def test_marks_change_nothing_and_their_totals_add_up(number: int) -> None:
-    scenario = random_network(number, "drop-tail")
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(networks("drop-tail"))
+def test_marks_change_nothing_and_their_totals_add_up(scenario: Scenario) -> None:
     end = round(scenario.duration_s * SECOND)
     marks = [0, end // 3, end // 2, end]
     plain, marked = run(scenario), run(scenario)

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.random_scenarios import chains, networks
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, _core
 from quicgym.benchmarks.parity import compare
-from quicgym.benchmarks.random_networks import (
-    DISCIPLINES,
-    FEATURES,
-    random_chain,
-    random_network,
-)
+from quicgym.benchmarks.random_networks import DISCIPLINES, FEATURES, random_chain
 from quicgym.envs.scenarios.engines import EngineName
 
 pytestmark = [
@@ -27,7 +25,7 @@ KINDS = [
     *(pytest.param(None, discipline, id=discipline) for discipline in DISCIPLINES),
     *(pytest.param(feature, None, id=feature) for feature in FEATURES),
 ]
-PAIRS = [20, pytest.param(1000, marks=pytest.mark.long)]
+PAIRS = [12, pytest.param(1000, marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
@@ -35,9 +33,12 @@ PAIRS = [20, pytest.param(1000, marks=pytest.mark.long)]
 def test_every_packet_arrives_in_the_same_nanosecond(
     feature: str | None, discipline: str | None, pairs: int, tmp_path: Path
 ) -> None:
-    for number in range(pairs):
-        network = random_network(number, discipline, feature, tmp_path)
-        assert compare(network, None, number).difference is None, number
+    @settings(deadline=None, max_examples=pairs, suppress_health_check=list(HealthCheck))
+    @given(network=networks(discipline, feature, tmp_path), seed=st.integers(0, 2**64 - 1))
+    def check(network: Scenario, seed: int) -> None:
+        assert compare(network, None, seed).difference is None
+
+    check()
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
@@ -45,9 +46,12 @@ def test_every_packet_arrives_in_the_same_nanosecond(
 def test_every_packet_of_a_chain_arrives_in_the_same_nanosecond(
     discipline: str, pairs: int
 ) -> None:
-    for number in range(pairs):
-        chain = random_chain(discipline, number, everything=True)
-        assert compare(chain, None, number).difference is None, number
+    @settings(deadline=None, max_examples=pairs, suppress_health_check=list(HealthCheck))
+    @given(chain=chains(discipline), seed=st.integers(0, 2**64 - 1))
+    def check(chain: Scenario, seed: int) -> None:
+        assert compare(chain, None, seed).difference is None
+
+    check()
 
 
 def path(tmp_path: Path, **link: Any) -> Scenario:

@@ -17,11 +17,11 @@ from helpers.endpoints import (
     make_scenario,
     rate_steps,
 )
-from hypothesis import given, settings
+from helpers.random_scenarios import networks
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quicgym import Simulation, _core
-from quicgym.benchmarks.random_networks import random_network
+from quicgym import Scenario, Simulation, _core
 
 WIRE_BYTES = 1230
 """Of a full packet."""
@@ -100,12 +100,11 @@ def test_a_link_that_opens_every_so_often_sends_in_bursts_at_its_rate() -> None:
     assert carried == pytest.approx(15e6 * 8, rel=0.02)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from([None, "drop-tail", "sfq"]), st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(networks(None, "everything") | networks("sfq", "everything"), st.integers(0, 2**32))
 def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
-    discipline: str | None, seed: int
+    scenario: Scenario, seed: int
 ) -> None:
-    scenario = random_network(seed, discipline, "everything")
     runs = []
     for _ in range(2):
         with Simulation(

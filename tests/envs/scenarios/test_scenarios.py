@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import pytest
 import yaml
-from helpers.random_scenarios import native_network
+from helpers.random_scenarios import native_networks
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -535,10 +535,10 @@ more_flows = st.fixed_dictionaries(
 @settings(
     deadline=None,
     max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=list(HealthCheck),
 )
 @given(
-    network=st.integers(0, 2**32).map(native_network),
+    network=native_networks,
     loss=losses,
     flow=more_flows,
     name=st.from_regex(r"[a-z][a-z0-9.-]{0,20}", fullmatch=True),
