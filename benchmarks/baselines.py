@@ -25,7 +25,7 @@ from quicgym.benchmarks.papers.run import (
     judge_papers,
 )
 from quicgym.benchmarks.papers.verdicts import counted
-from quicgym.console import print_by_columns, say, wide_console
+from quicgym.console import count_of, print_by_columns, say, wide_console
 from quicgym.errors import MissingExtraError
 from quicgym.jobs import Workers, as_workers, report_outcome
 from quicgym.output_folders import output_folder
@@ -127,9 +127,9 @@ def _write_logs(directory: Path, command: str) -> Path | None:
 def _print(document: dict[str, Any], judged: Judged, counts: dict[str, dict[str, int]]) -> None:
     console = wide_console()
     networks, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
-    shown_seeds = "1 seed" if seeds == 1 else f"{seeds} seeds"
+    shown_seeds = count_of(seeds, "seed")
     console.print(
-        f"{document['suite']} ({networks} network{'' if networks == 1 else 's'}), {shown_seeds}, "
+        f"{document['suite']} ({count_of(networks, 'network')}), {shown_seeds}, "
         f"{document['engine']} engine; the best policy first\n",
         highlight=False,
     )

@@ -14,7 +14,17 @@ from matplotlib.figure import Figure
 
 from quicgym import controllers
 from quicgym.agents.policies.by_name import pretrained_names
-from quicgym.plot_style import DASHES, LOOKS, NAMES, Look, display_name, look_of, looks_of, save
+from quicgym.plot_style import (
+    DASHES,
+    LOOKS,
+    NAMES,
+    Look,
+    display_name,
+    look_of,
+    looks_of,
+    looks_of_flows,
+    save,
+)
 
 # Viénot, Brettel and Mollon 1999: what dichromats see, of linear RGB.
 DEFICIENCIES = {
@@ -54,6 +64,18 @@ def test_parameters_change_the_style_and_leave_the_colour() -> None:
     for name in ("ebcc", "cubic+", "window-seed1"):
         plain, changed = look_of(name), look_of(f"{name}:gamma=3")
         assert changed.colour == plain.colour and changed.style != plain.style
+
+
+@given(st.sampled_from(sorted(LOOKS)), st.integers(min_value=1, max_value=20))
+def test_flows_of_one_controller_have_shades_of_its_colour_from_dark_to_light(
+    name: str, count: int
+) -> None:
+    looks = looks_of_flows({str(flow): name for flow in range(count)})
+    assert len(set(looks.values())) == count
+    light = [sum(to_rgb(look.colour)) for look in looks.values()]
+    assert light == sorted(light)
+    assert all(look.style == LOOKS[name].style for look in looks.values())
+    assert count > 1 or looks["0"] == LOOKS[name]
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), max_size=20, unique=True))

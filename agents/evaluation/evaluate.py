@@ -12,7 +12,7 @@ import pandas as pd
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.agents.policies.hand_coded import BASELINES
-from quicgym.console import print_by_columns, say, terminal_width, wide_console
+from quicgym.console import count_of, print_by_columns, say, terminal_width, wide_console
 from quicgym.envs.rewards import find_reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
@@ -83,7 +83,7 @@ def run_evaluate(
             raise ScenarioError(f"--versus: {name!r} is not evaluated; {closest(name, shown)}")
     if seeds < ENOUGH_SEEDS:
         say(
-            f"note: {seeds} {'seed' if seeds == 1 else 'seeds'}: intervals over fewer than "
+            f"note: {count_of(seeds, 'seed')}: intervals over fewer than "
             f"{ENOUGH_SEEDS} seeds say little; give --seeds {ENOUGH_SEEDS} or more"
         )
     try:
@@ -218,7 +218,9 @@ def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
     scenarios, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
     drawn = bool(document["distributions"])
     networks, samples = ("paths", "paths") if drawn else ("scenarios", "seeds")
-    size = f"{seeds} paths" if drawn else f"{scenarios} scenarios, {seeds} seeds"
+    size = f"{count_of(scenarios, 'scenario')}, {count_of(seeds, 'seed')}"
+    if drawn:
+        size = count_of(seeds, "path")
     console = wide_console()
     console.print(
         f"{document['suite']}, {document['engine']} engine: {size}, reward "

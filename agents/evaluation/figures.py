@@ -30,6 +30,10 @@ from quicgym.plot_style import (
 
 KIND_MARKERS = {"baseline": "|", "static": "s", "learned": "D", "random": "x"}
 LONGEST_NAME = 36
+MOST_SCENARIOS = 40
+"""In a figure with a row for each."""
+MOST_TICKS = 5
+"""Of an axis, whose numbers would overlap otherwise."""
 
 
 def draw_evaluation(
@@ -70,11 +74,14 @@ def _captions(document: dict[str, Any]) -> dict[str, str]:
     seeds = len(document["seeds"])
     over = f"over {seeds} seeds" if seeds > 1 else f"with seed {document['seeds'][0]}"
     where = f"on {document['suite']}, engine {document['engine']}, {over}"
+    most = len(document["policies"][0]["scenarios"]) > MOST_SCENARIOS
+    shown = f"; the {MOST_SCENARIOS} scenarios in which the policies differ most" if most else ""
     interval = ", and its 95% bootstrap interval (bar)" if seeds > 1 else ""
     return {
         "iqm": f"Interquartile mean reward of each policy{interval}, {where}.",
         "profiles": f"Share of the runs of each policy with a reward above τ, {where}.",
-        "scenarios": f"Mean reward below that of the best policy in each scenario, {where}.",
+        "scenarios": f"Mean reward below that of the best policy in each scenario, {where}{shown}. "
+        "The scenarios in which the policy at the left is worst come first.",
     }
 
 
@@ -106,6 +113,8 @@ def _intervals(document: dict[str, Any], entries: Sequence[dict[str, Any]]) -> F
             value, low, high = behind[entry["policy"]]
             ends = (None, None) if low is None else (-high, -low)
             _interval(paired, place, value, *ends, **look)
+    for each in (axes, paired):
+        each.locator_params(axis="x", nbins=MOST_TICKS)
     paired.axvline(0, color=GREY, linewidth=0.8)
     axes.set_yticks(range(len(entries)), _names(entries))
     axes.set_ylim(len(entries) - 0.5, -0.5)
@@ -173,6 +182,9 @@ def _scenarios(entries: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> F
     names = [scenario["scenario"] for scenario in entries[0]["scenarios"]]
     rewards = np.array([[cell["reward"] for cell in entry["scenarios"]] for entry in entries])
     behind = (rewards - rewards.max(axis=0)).T
+    different = np.argsort(behind.min(axis=1), kind="stable")[:MOST_SCENARIOS]
+    rows = different[np.argsort(behind[different, 0], kind="stable")]
+    behind, names = behind[rows], [names[row] for row in rows]
     figure = Figure(figsize=(max(TWO_COLUMNS, 4.6 + 0.2 * len(entries)), 2.2 + 0.13 * len(names)))
     axes = figure.subplots()
     lowest = min(float(np.percentile(behind, 5)), -1e-9)  # one collapse must not bleach the rest
@@ -181,5 +193,5 @@ def _scenarios(entries: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> F
     axes.set_xticks(range(len(entries)), _names(entries), rotation=90)
     labels = [f"{name}: {paths[name]}" if name in paths else name for name in names]
     axes.set_yticks(range(len(names)), labels, fontsize=6, color=BLACK)
-    figure.colorbar(image, label="mean reward − the best one's", extend="min", pad=0.01)
+    figure.colorbar(image, label="mean reward − the best one's", extend="min", pad=0.01, aspect=40)
     return figure

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from quicgym.benchmarks.coexistence.summary import FACTORS, Results, factors
 from quicgym.plot_style import (
@@ -21,6 +22,7 @@ from quicgym.plot_style import (
     STYLE,
     TWO_COLUMNS,
     Look,
+    display_name,
     looks_of,
     save,
     write_captions,
@@ -47,15 +49,22 @@ def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def in_words(row: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Returns some factors of a row for a reader, such as "bbr3 + 4 cubic, 1 BDP, fq-codel"."""
+    """Returns some factors of a row for a reader, such as "BBRv3 + 4 CUBIC, 1 BDP, fq-codel"."""
     words = {
         "rate_mbps": "{:g} Mbps",
         "rtt_ms": "{:g} ms",
         "queue_bdp": "{:g} BDP",
         "discipline": "{}",
     }
-    flows = ["{subject} + {count} {beside}".format_map(row)] if "subject" in names else []
+    flows = []
+    if "subject" in names:
+        flows = [f"{display_name(row['subject'])} + {others_in_words(row)}"]
     return ", ".join([*flows, *(words[name].format(row[name]) for name in words if name in names)])
+
+
+def others_in_words(row: Mapping[str, Any]) -> str:
+    """Returns the flows next to the subject for a reader, such as "4 CUBIC"."""
+    return f"{row['count']} {display_name(row['beside'])}"
 
 
 def draw(
@@ -97,11 +106,12 @@ def draw(
             upper[0, 0].set_ylabel("share of the\nfair share")
             upper[1, 0].set_ylabel("receiving rate\n(Mbps)")
             handles = [
-                Line2D([], [], color=looks[name].colour, linestyle=looks[name].dashes, label=name)
+                Line2D([], [], color=looks[name].colour, linestyle=looks[name].dashes,
+                       label=display_name(name))
                 for name in lines
-            ]
+            ]  # fmt: skip
             if len(lines) <= MOST_WITH_OTHERS:
-                label = "flows beside, over time"
+                label = "the other flows, over time"
                 handles.append(Line2D([], [], color=GREY, linestyle=DASHED, label=label))
             handles += [
                 Line2D([], [], color=GREY, linestyle="none", marker=marker, label=label,
@@ -162,7 +172,7 @@ def _over_time(
                 alpha=1.0 if is_subject else 0.6,
             )
     axes.axhline(1, color=GREY, linewidth=0.6)
-    axes.set_title(f"{wanted['count']} {wanted['beside']}, {in_words(wanted, FACTORS[1:])}")
+    axes.set_title(f"{others_in_words(wanted)}, {in_words(wanted, FACTORS[1:])}")
     axes.set_xlabel("time (s)")
 
 
@@ -230,6 +240,13 @@ def _cells(
             axes.axvline(marked, color=GREY, linewidth=0.6)
         values = [row[name] for row in rows if row[name] is not None]
         axes.set_xscale(scale)
+        if scale == "log":  # at the ends of each decade, or more often within a single one
+            wide = bool(values) and max(values) > 20 * min(values)
+            axes.xaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        else:
+            axes.locator_params(axis="x", nbins=3)
         if values and scale == "log":
             axes.set_xlim(min(values) / 1.4, max(values) * 1.4)
         elif values:  # few seeds have intervals that would take most of the width
@@ -265,7 +282,7 @@ def caption(
             "Top: the subject's share of the fair share after its arrival. Middle: the rate of a "
             "flow with the subject (line), and of one without (crosses), by the number of flows "
             "that have the subject. Both show the first path of "
-            f"each discipline with the most flows, for {', '.join(lines)}."
+            f"each discipline with the most flows, for {', '.join(map(display_name, lines))}."
         )
     parts.append(
         "Bottom: each cell of the table. A cell without a mark in a panel has no value, as where "

@@ -14,12 +14,13 @@ from typing import Annotated, Any
 import typer
 
 from quicgym.agents.evaluation.evaluate import ALL_BASELINES
-from quicgym.benchmarks.coexistence.figure import in_words
+from quicgym.benchmarks.coexistence.figure import in_words, others_in_words
 from quicgym.benchmarks.coexistence.run import run_coexist, shown_value
 from quicgym.benchmarks.coexistence.summary import CELL_METRICS, FACTORS
 from quicgym.cli import options
 from quicgym.envs.simulation.window import WHOLE
 from quicgym.output_folders import write_atomically
+from quicgym.plot_style import display_name
 
 RECOMMENDED = ("window", "tuning")
 FIRST = ("bbr3", "copa", "prague", "vivace")
@@ -57,21 +58,21 @@ def page(document: Mapping[str, Any]) -> str:
         READING,
     ]
     names = [name for name in FACTORS if name not in ("subject", "beside", "count")]
-    for (count, *_), cells in groupby(
+    for _, cells in groupby(
         sorted(rows, key=lambda row: [row["count"], *(row[name] for name in names)]),
         lambda row: [row["count"], *(row[name] for name in names)],
     ):
         of_table = sorted(cells, key=lambda row: abs(row["fair_share"] - 1))
         first = of_table[0]
         lines += [
-            f"## Beside {count} {first['beside']}, {in_words(first, names)}",
+            f"## Next to {others_in_words(first)}, {in_words(first, names)}",
             "",
             "| subject | " + " | ".join(entry.title for entry in CELL_METRICS) + " |",
             "|---|" + "---:|" * len(CELL_METRICS),
         ]
         for row in of_table:
             values = [shown_value(row, entry.name, seeds) for entry in CELL_METRICS]
-            lines.append(f"| {row['subject']} | {' | '.join(values)} |")
+            lines.append(f"| {display_name(row['subject'])} | {' | '.join(values)} |")
         lines.append("")
     lines += ["## Adoption", "", ADOPTION.format(flows=document["adoption"][0]["flows"])]
     for _, curves in groupby(document["adoption"], lambda row: [row[name] for name in names]):
@@ -88,7 +89,7 @@ def page(document: Mapping[str, Any]) -> str:
                 " / ".join("–" if row[name] is None else f"{row[name]:.1f}" for name in ADOPTED)
                 for row in of_subject
             ]
-            lines.append(f"| {subject} | {' | '.join(cells_of_row)} |")
+            lines.append(f"| {display_name(subject)} | {' | '.join(cells_of_row)} |")
         lines.append("")
     return "\n".join(lines)
 

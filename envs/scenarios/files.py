@@ -57,7 +57,10 @@ def load_scenario(name_or_path: str | Path) -> Scenario:
         return _load_file(Path(name_or_path))
     if (fields := _own(text)) is None:
         known = closest(text, scenario_names())
-        raise ScenarioError(f"unknown scenario {text!r}; {known}; or give a YAML's path")
+        raise ScenarioError(
+            f"unknown scenario {text!r}; {known}; `quicgym scenarios` has all; or give a YAML's "
+            "path"
+        )
     return scenario_from(fields, text, Path(str(SCENARIOS)))
 
 

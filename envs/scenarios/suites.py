@@ -205,7 +205,10 @@ def load_entry(name_or_path: str | Path) -> SuiteEntry:
             f"{text!r} is a suite, a list of scenarios for `quicgym evaluate --suite {text}`; give "
             "one of its scenarios, or a distribution, such as 'training'"
         )
-    raise ScenarioError(f"unknown scenario {text!r}; {closest(text, known)}; or give a YAML's path")
+    raise ScenarioError(
+        f"unknown scenario {text!r}; {closest(text, known)}; `quicgym scenarios` has all; "
+        "or give a YAML's path"
+    )
 
 
 def _fields(path: Traversable) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quicgym.console import count_of
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.traces import mean_rate_mbps
 
@@ -13,9 +14,14 @@ def path_in_words(scenario: Scenario) -> str:
     elif scenario.bottleneck.trace is not None:
         rate = f"trace of {mean_rate_mbps(scenario.bottleneck.trace):.3g} Mbps"
     else:
-        rate = f"{scenario.bottleneck.rate_mbps:g} Mbps"
-    flows = sum(flow.count for flow in scenario.flows)
-    return f"{rate}, {scenario.base_rtt_ms:.3g} ms, {flows} flow{'' if flows == 1 else 's'}"
+        rate = f"{_short(scenario.bottleneck.rate_mbps)} Mbps"
+    flows = count_of(sum(flow.count for flow in scenario.flows), "flow")
+    return f"{rate}, {_short(scenario.base_rtt_ms)} ms, {flows}"
+
+
+def _short(number: float) -> str:
+    """Returns a number with three digits, or with all that are before its point."""
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
 def network_in_words(scenario: Scenario) -> str:
@@ -27,10 +33,11 @@ def network_in_words(scenario: Scenario) -> str:
         queue = scenario.bottleneck.queue
         name = "" if queue.discipline == "drop-tail" else f", {queue.discipline}"
         unit = "BDP" if queue.unit == "bdp" else queue.unit
-        parts.append(f"queue of {queue.limit:,} {unit}{name}")
+        limit = _short(queue.limit) if queue.unit == "bdp" else f"{queue.limit:,}"
+        parts.append(f"queue of {limit} {unit}{name}")
         loss = scenario.bottleneck.loss
         if loss is not None and loss.kind == "bernoulli":
-            parts.append(f"{100 * loss.probability:g}% random loss")
+            parts.append(f"{100 * loss.probability:.3g}% random loss")
         elif loss is not None:
             parts.append("loss in bursts")
         has = {

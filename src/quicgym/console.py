@@ -67,6 +67,11 @@ def print_by_columns(
         first = last
 
 
+def count_of(number: int, noun: str) -> str:
+    """Returns "1 seed" or "2 seeds"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def say(text: str) -> None:
     """Prints a message to standard error, where it does not mix with results."""
     print(text, file=sys.stderr, flush=True)

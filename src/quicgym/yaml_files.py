@@ -18,6 +18,11 @@ CONFIGS = files("quicgym.configs")
 """The folder of quicgym's own files."""
 
 
+MOST_NAMES = 25
+"""Of what could be given instead, in a message. Of more names it has the most similar ones."""
+SIMILAR_NAMES = 5
+
+
 class YamlFile(NamedTuple):
     """What a file holds, its name as messages show it, and where relative paths in it start."""
 
@@ -43,12 +48,16 @@ def closest(name: str, known: Iterable[str]) -> str:
     """Returns "did you mean …? there are: …" for a name that is not among `known`.
 
     A known name that continues it, such as rate_mbps for rate, is more likely than a similar one.
+    Where more than MOST_NAMES are known, only the most similar ones are listed.
     """
     known = list(known)
     similar = [entry for entry in known if entry.startswith(f"{name}_")]
     similar = similar or difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {similar[0]}? " if similar else ""
-    return f"{hint}there are: {', '.join(known)}"
+    if len(known) <= MOST_NAMES:
+        return f"{hint}there are: {', '.join(known)}"
+    likely = difflib.get_close_matches(name, known, n=SIMILAR_NAMES, cutoff=0.0)
+    return f"{hint}there are {len(known)}, such as {', '.join(likely)}"
 
 
 def is_path(name_or_path: str | Path) -> bool:

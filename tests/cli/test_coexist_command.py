@@ -55,9 +55,9 @@ def test_one_command_leaves_a_table_a_figure_and_a_parquet(
     }  # fmt: skip
     assert "2 Mbps, 20 ms, 2 BDP" in (figures / "captions.md").read_text()
     report = page(document)
-    assert "## Beside 2 cubic, 2 Mbps, 20 ms, 2 BDP, drop-tail" in report
+    assert "## Next to 2 CUBIC, 2 Mbps, 20 ms, 2 BDP, drop-tail" in report
     share = f"{cells['bbr3', 2]['fair_share']:.2f}"
-    assert f"| bbr3 | {share} |" in report
+    assert f"| BBRv3 | {share} |" in report
 
 
 def test_csv_and_table_have_every_cell(quicgym: Command) -> None:
@@ -69,7 +69,7 @@ def test_csv_and_table_have_every_cell(quicgym: Command) -> None:
     ]  # fmt: skip
     assert {"harm_rate", "harm_rate_low", "convergence_s_seeds"} <= rows[0].keys()
     done = quicgym("coexist", "vegas", *TINY, "--resume", "--out", "here")
-    for text in ("2 Mbps, 20 ms, 2 BDP, drop-tail", "vegas + 2 cubic", "from 3 s to 18 s"):
+    for text in ("2 Mbps, 20 ms, 2 BDP, drop-tail", "Vegas + 2 CUBIC", "from 3 s to 18 s"):
         assert text in done.stdout
 
 

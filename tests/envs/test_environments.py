@@ -369,6 +369,10 @@ def test_a_long_decision_earns_the_mean_of_short_ones(reward, make):
         ({"scenario": None}, "scenario = None: give a Scenario, a distribution, or the name"),
         ({"scenario": 5}, "scenario = 5: give a Scenario"),
         ({"scenario": "ebcc-singel"}, "unknown scenario 'ebcc-singel'; did you mean ebcc-single"),
+        (
+            {"scenario": "ebcc-singel"},
+            "there are [0-9]+, such as ([a-z-]+, ){4}[a-z-]+; `quicgym scenarios` has all",
+        ),
     ],
 )
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message, make):
