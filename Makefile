@@ -13,8 +13,11 @@ REQUIREMENTS := $(VENV)/requirements-$(EXTRAS).txt
 TRAIN := $(VENV)/requirements-examples.txt
 
 PACKAGES := agents benchmarks configs controllers envs real src
-SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
-CPP := $(shell find sim controllers docs/playground tests/fuzz stacks/linux/bpf stacks/linux/loader -not -path 'sim/ns3/build/*' \
+# Distributions of their own, with targets of their own.
+PLUGINS := real/linux real/noq
+SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*' \
+  $(patsubst %,-not -path '%/*',$(PLUGINS)))
+CPP := $(shell find sim controllers real docs/playground tests/fuzz -not -path '*/build/*' -not -path '*/target/*' \
   \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \))
 
 .PHONY: help setup develop baselines reports test test-all real linux lint format docs playground sanitize fuzz wheels clean
@@ -82,9 +85,9 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
-	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path stacks/noq/Cargo.toml; fi
+	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path real/noq/Cargo.toml; fi
 	$(BIN)/mypy -p quicgym -p quicgym_start $(if $(NS3),-p quicgym_ns3)
-	MYPYPATH=stacks/linux $(BIN)/mypy -p quicgym_linux
+	MYPYPATH=real/linux $(BIN)/mypy -p quicgym_linux
 	MYPYPATH=benchmarks/studies:tests $(BIN)/mypy --explicit-package-bases benchmarks/studies tests/campaign
 
 format: $(QUICGYM)
@@ -94,25 +97,25 @@ format: $(QUICGYM)
 
 # quicgym-noq is Rust: without cargo its tests are skipped, and say so.
 NOQ := $(VENV)/installed-noq
-NOQ_SOURCES := $(shell find stacks/noq -type f -not -path '*/target/*' -not -path '*/__pycache__/*' -not -path '*/tests/*')
+NOQ_SOURCES := $(shell find real/noq -type f -not -path '*/target/*' -not -path '*/__pycache__/*' -not -path '*/tests/*')
 $(NOQ): $(QUICGYM) $(NOQ_SOURCES)
-	@if command -v cargo > /dev/null; then $(PIP) install --no-deps ./stacks/noq && touch $@; \
+	@if command -v cargo > /dev/null; then $(PIP) install --no-deps ./real/noq && touch $@; \
 	  else echo "cargo is not there: stack noq is not built; https://rustup.rs installs it"; fi
 
 real: $(QUICGYM) $(VENV)/requirements-real.txt $(NOQ)
-	$(BIN)/pytest tests/real stacks/noq/tests $(ARGS)
+	$(BIN)/pytest tests/real real/noq/tests $(ARGS)
 
 # quicgym-linux is BPF: without clang and libbpf, or without root, its tests are skipped, and say so.
 LINUX := $(VENV)/installed-linux
-LINUX_SOURCES := include/quicgym/controller.h $(shell find stacks/linux -type f -not -path '*/build/*' -not -path '*/__pycache__/*' -not -path '*/tests/*')
+LINUX_SOURCES := real/embedding/quicgym/controller.h $(shell find real/linux -type f -not -path '*/build/*' -not -path '*/__pycache__/*' -not -path '*/tests/*')
 $(LINUX): $(QUICGYM) $(LINUX_SOURCES)
 	@if command -v clang > /dev/null && echo '#include <bpf/libbpf.h>' | $(CXX) -E -x c++ - > /dev/null 2>&1; then \
-	    $(PIP) install --no-build-isolation --no-deps ./stacks/linux && touch $@; \
+	    $(PIP) install --no-build-isolation --no-deps ./real/linux && touch $@; \
 	  else echo "quicgym-linux is not built, because clang or libbpf is not there. Debian and Ubuntu:" \
 	    "apt-get install clang libbpf-dev; Fedora: dnf install clang libbpf-devel"; fi
 
 linux: $(LINUX)
-	$(BIN)/pytest stacks/linux/tests $(ARGS)
+	$(BIN)/pytest real/linux/tests $(ARGS)
 
 # The simulator in a browser tab: two minutes of compiling at first.
 # Into results/reports, in hours; ARGS="leagues --jobs 4" for one of them with its options.

@@ -1,6 +1,6 @@
 """A controller or a learned policy behind the C interface, for stacks that are written in Python.
 
-include/quicgym/controller.h says what every call means. Other languages call the library.
+real/embedding/quicgym/controller.h says what every call means. Other languages call the library.
 """
 
 from __future__ import annotations

@@ -95,5 +95,5 @@ def find_kernel() -> Kernel:
         return kernel
     raise UserError(
         "controllers in the kernel's TCP need quicgym-linux; run `pip install quicgym-linux`, or "
-        "in a checkout `pip install ./stacks/linux`, which needs clang and libbpf"
+        "in a checkout `pip install ./real/linux`, which needs clang and libbpf"
     )

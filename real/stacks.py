@@ -241,7 +241,7 @@ def find_stack(name: str) -> Stack:
     if name in DISTRIBUTIONS:
         raise UserError(
             f"stack {name!r} is not installed; run `pip install {DISTRIBUTIONS[name]}`, or in a "
-            f"checkout `pip install ./stacks/{name}`, which needs Rust"
+            f"checkout `pip install ./real/{name}`, which needs Rust"
         )
     raise UserError(f"unknown stack {name!r}; {closest(name, [*found, *DISTRIBUTIONS])}")
 

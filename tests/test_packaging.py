@@ -89,7 +89,7 @@ def test_every_distribution_that_the_workflow_builds_wheels_of_says_how() -> Non
     folders = [
         words[3] for command in commands if (words := command.split())[2:3] == ["cibuildwheel"]
     ]
-    assert folders == ["--output-dir", "sim/ns3", "stacks/linux"]
+    assert folders == ["--output-dir", "sim/ns3", "real/linux"]
     for folder in (".", *folders[1:]):
         content = tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
         table = content["tool"]["cibuildwheel"]

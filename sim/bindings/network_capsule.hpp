@@ -1,4 +1,4 @@
-// include/quicgym/network.h over a network of Python's: other languages send packets through it without
+// real/embedding/quicgym/network.h over a network of Python's: other languages send packets through it without
 // Python.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "include/quicgym/network.h"
+#include "real/embedding/quicgym/network.h"
 #include "sim/net/emulation.hpp"
 
 namespace quicgym::bindings {

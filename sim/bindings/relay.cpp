@@ -1,4 +1,4 @@
-// sim/net/emulation.hpp and, on Linux, sim/relay for Python: a scenario's network for packets from outside.
+// sim/net/emulation.hpp and, on Linux, real/relay for Python: a scenario's network for packets from outside.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -18,7 +18,7 @@
 #include "sim/bindings/os_error.hpp"
 #include "sim/net/emulation.hpp"
 #ifdef __linux__
-#include "sim/relay/relay.hpp"
+#include "real/relay/relay.hpp"
 #endif
 
 namespace quicgym::bindings {
@@ -227,7 +227,7 @@ void bind_relay(nb::module_& module) {
             [](const nb::object& self) {
                 return NetworkCapsule<CheckedNetwork>::make(self, nb::cast<CheckedNetwork&>(self));
             },
-            "This network for other languages, see include/quicgym/network.h.")
+            "This network for other languages, see real/embedding/quicgym/network.h.")
         .def("send", &CheckedNetwork::send, nb::arg("id"), nb::arg("time"), nb::arg("path"), nb::arg("way"),
              nb::arg("wire_bytes"), nb::arg("ecn") = 0,
              "Returns by how much the packet was moved, because it should have reached a queue before.")

@@ -1,5 +1,5 @@
 // Any sequence of calls of the C interface, with any arguments, on any controller.
-#include "include/quicgym/controller.h"
+#include "real/embedding/quicgym/controller.h"
 
 #include <bit>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "include/quicgym/controller.h"
+#include "real/embedding/quicgym/controller.h"
 #include "sim/policy/safetensors.hpp"
 #include "sim/policy/sha256.hpp"
 #include "tests/fuzz/input.hpp"

@@ -1,4 +1,4 @@
-//! quicgym's network in virtual time, include/quicgym/network.h.
+//! quicgym's network in virtual time, real/embedding/quicgym/network.h.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-#include "sim/embedding/connection.hpp"
+#include "real/embedding/connection.hpp"
 
 #include <algorithm>
 #include <string>

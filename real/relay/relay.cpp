@@ -1,4 +1,4 @@
-#include "sim/relay/relay.hpp"
+#include "real/relay/relay.hpp"
 
 #include <algorithm>
 #include <cerrno>

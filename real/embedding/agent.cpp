@@ -1,4 +1,4 @@
-#include "sim/embedding/agent.hpp"
+#include "real/embedding/agent.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -200,7 +200,7 @@ static void read_state(struct policy* policy, const struct tcp_sock* tp) {
     now->mode = policy->slow_start ? 0 : 1;
 }
 
-/* sim/embedding/agent.cpp: the first decision only begins. */
+/* real/embedding/agent.cpp: the first decision only begins. */
 static void decide(struct policy* policy, const struct tcp_sock* tp, bool is_first) {
     const u64 smoothed_us = policy->now.rtt_samples ? tp->srtt_us >> 3 : INITIAL_RTT_US;
     const u64 rtts_us = smoothed_us * decision_rtts_permille / 1000;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sim/quic/datagram.hpp"
-#include "sim/relay/packet_pool.hpp"
+#include "real/relay/packet_pool.hpp"
 
 namespace quicgym::relay {
 

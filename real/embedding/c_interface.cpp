@@ -1,4 +1,4 @@
-// The functions of include/quicgym/controller.h. No exception leaves this file.
+// The functions of real/embedding/quicgym/controller.h. No exception leaves this file.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "controllers/catalogue.hpp"
-#include "include/quicgym/controller.h"
-#include "sim/embedding/agent.hpp"
-#include "sim/embedding/connection.hpp"
+#include "real/embedding/quicgym/controller.h"
+#include "real/embedding/agent.hpp"
+#include "real/embedding/connection.hpp"
 #include "sim/policy/policy.hpp"
 
 using quicgym::ControllerSnapshot;

@@ -1,4 +1,4 @@
-//! quicgym's C interface, include/quicgym/controller.h: a controller, or a policy that steers one.
+//! quicgym's C interface, real/embedding/quicgym/controller.h: a controller, or a policy that steers one.
 //!
 //! The library comes with the Python package `quicgym` and is opened at run time, so that a build
 //! needs no path to it.

@@ -20,11 +20,11 @@
 #include "sim/base/fields.hpp"
 #include "sim/base/time.hpp"
 #include "sim/net/emulation.hpp"
-#include "sim/relay/clock.hpp"
-#include "sim/relay/lateness.hpp"
-#include "sim/relay/packet_pool.hpp"
-#include "sim/relay/port.hpp"
-#include "sim/relay/worker.hpp"
+#include "real/relay/clock.hpp"
+#include "real/relay/lateness.hpp"
+#include "real/relay/packet_pool.hpp"
+#include "real/relay/port.hpp"
+#include "real/relay/worker.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::relay {

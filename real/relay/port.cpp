@@ -1,4 +1,4 @@
-#include "sim/relay/port.hpp"
+#include "real/relay/port.hpp"
 
 #include <arpa/inet.h>
 #include <linux/sock_diag.h>
