@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "controllers/catalogue.hpp"
-#include "real/embedding/quicgym/controller.h"
 #include "real/embedding/agent.hpp"
 #include "real/embedding/connection.hpp"
+#include "real/embedding/quicgym/controller.h"
 #include "sim/policy/policy.hpp"
 
 using quicgym::ControllerSnapshot;

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/quic/datagram.hpp"
 #include "real/relay/packet_pool.hpp"
+#include "sim/quic/datagram.hpp"
 
 namespace quicgym::relay {
 

@@ -17,14 +17,14 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/fields.hpp"
-#include "sim/base/time.hpp"
-#include "sim/net/emulation.hpp"
 #include "real/relay/clock.hpp"
 #include "real/relay/lateness.hpp"
 #include "real/relay/packet_pool.hpp"
 #include "real/relay/port.hpp"
 #include "real/relay/worker.hpp"
+#include "sim/base/fields.hpp"
+#include "sim/base/time.hpp"
+#include "sim/net/emulation.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::relay {

@@ -1,5 +1,5 @@
-// real/embedding/quicgym/network.h over a network of Python's: other languages send packets through it without
-// Python.
+// real/embedding/quicgym/network.h over a network of Python's: other languages send packets through it
+// without Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
