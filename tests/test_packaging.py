@@ -23,7 +23,7 @@ from quicgym.errors import EXTRA_PACKAGES
 
 ROOT = Path(__file__).parents[1]
 NS3_ROOT = ROOT / "sim" / "ns3"
-LINUX_ROOT = ROOT / "stacks" / "linux"
+LINUX_ROOT = ROOT / "real" / "linux"
 
 
 def project(folder: Path) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def test_the_source_distributions_hold_what_they_compile(core: Path, tmp_path: P
         }
 
     shared = ["controllers", "sim", "sim/base", "sim/quic", "sim/quic/recovery", "sim/environment"]
-    ours = [*shared, "sim/net", "sim/policy"]
+    ours = [*shared, "sim/net", "sim/policy", "real/relay", "real/embedding"]
     assert sources(core, ours) == sources(ROOT, ours)
     assert (core / "sim" / "simulator.cmake").exists()
     assert not (core / "sim" / "ns3").exists()

@@ -167,8 +167,8 @@ def test_the_command_writes_a_folder_for_each_run(tmp_path, capsys):
     assert status == 0
     folders = sorted(path.name for path in (tmp_path / "logs").iterdir())
     assert folders == [
-        "short-cubic:beta=0.6-seed-0-aioquic-virtual",
-        "short-cubic:beta=0.6-seed-0-native",
+        "short-cubic-beta-0.6-seed-0-aioquic-virtual",
+        "short-cubic-beta-0.6-seed-0-native",
     ]
     assert sender_events(tmp_path / "logs" / folders[1])["transport:packet_sent"]
 
