@@ -56,6 +56,7 @@ from quicgym.envs.scenarios.fields import (
     ScenarioError,
     errors_at,
 )
+from quicgym.envs.scenarios.files import NOT_OF_BASE, changed
 from quicgym.envs.scenarios.flows import Flow, check_parameters
 from quicgym.envs.scenarios.links import (
     Access,
@@ -72,7 +73,7 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.scenarios.traces import mean_rate_mbps, read_mahimahi
 from quicgym.validation import explain, validated
-from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
+from quicgym.yaml_files import CONFIGS, YamlFile, is_path, read_yaml, yaml_names
 
 DISTRIBUTIONS = CONFIGS / "distributions"
 
@@ -504,6 +505,29 @@ def distribution_names() -> list[str]:
     return yaml_names(DISTRIBUTIONS)
 
 
+def fields_of_distribution(name_or_path: str | Path, above: tuple[str, ...] = ()) -> YamlFile:
+    """Reads a distribution's file, with the fields of the one that its `base` names.
+
+    Args:
+        name_or_path: Name or path of the distribution.
+        above: The distributions that are based on it.
+    """
+    data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "distribution", ScenarioError)
+    if not isinstance(data, dict) or "base" not in data:
+        return YamlFile(data, file, folder)
+    base = data.pop("base")
+    if not isinstance(base, str) or file in above:
+        raise ScenarioError(
+            f"{file}: base = {base!r}: give the name or the path of another distribution"
+        )
+    with errors_at(f"{file}: base"):
+        found = fields_of_distribution(folder / base if is_path(base) else base, (*above, file))
+    if not isinstance(found.data, dict):
+        raise ScenarioError(f"{file}: base = {base!r}: has no fields; give another distribution")
+    fields = {field: value for field, value in found.data.items() if field not in NOT_OF_BASE}
+    return YamlFile(changed(fields, data), file, folder)
+
+
 def load_distribution(name_or_path: str | Path) -> Distribution:
     """Loads a distribution by its name or from a YAML file.
 
@@ -511,7 +535,7 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
         ScenarioError: The distribution does not exist, or is not valid; the text names file, field
             and value.
     """
-    data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "distribution", ScenarioError)
+    data, file, folder = fields_of_distribution(name_or_path)
     if isinstance(data, dict) and "mixture" in data:
         raise ScenarioError(f"{file}: is a mixture; give one of its distributions")
     distribution: Distribution = validated(

@@ -130,7 +130,7 @@ def _variants(
         return [(place, entry)]
     fields = {field: value for field, value in entry.items() if field not in ("base", "grid")}
     if "base" in entry:
-        fields = _changed(_base(entry["base"], place, folder, earlier, above), fields)
+        fields = changed(_base(entry["base"], place, folder, earlier, above), fields)
     if "grid" not in entry:
         return [(place, fields)]
     if above:
@@ -142,7 +142,7 @@ def _variants(
     for parts in product(*(axis.items() for axis in axes)):
         variant = fields
         for _, changes in parts:
-            variant = _changed(variant, changes or {})
+            variant = changed(variant, changes or {})
         name = "-".join(filter(None, [str(fields.get("name", "")), *(str(n) for n, _ in parts)]))
         found.append((f"{place}: {name}", variant | {"name": name}))
     return found
@@ -166,14 +166,14 @@ def _base(
     elif fields is None and (fields := _own(name)) is None:
         known = closest(name, [*earlier, *scenario_names()])
         raise ScenarioError(f"{wrong}: there is no such scenario; {known}; or give a YAML's path")
-    return {field: value for field, value in fields.items() if field not in _NOT_OF_BASE}
+    return {field: value for field, value in fields.items() if field not in NOT_OF_BASE}
 
 
-_NOT_OF_BASE = ("name", "description")
-"""Fields that a scenario has for itself alone."""
+NOT_OF_BASE = ("name", "description")
+"""Fields that are not taken from a base."""
 
 
-def _changed(base: Any, changes: Any) -> Any:
+def changed(base: Any, changes: Any) -> Any:
     """Returns `base` with changes: mappings field by field, all else as a whole.
 
     A mapping of another kind, such as another model of loss, also takes the base's place. None
@@ -183,8 +183,8 @@ def _changed(base: Any, changes: Any) -> Any:
         return changes
     if "kind" in changes and changes["kind"] != base.get("kind"):
         return changes
-    changed = {field: _changed(base.get(field), value) for field, value in changes.items()}
-    return {field: value for field, value in {**base, **changed}.items() if value is not None}
+    others = {field: changed(base.get(field), value) for field, value in changes.items()}
+    return {field: value for field, value in {**base, **others}.items() if value is not None}
 
 
 def _with_traces_from(part: Any, folder: Path) -> Any:

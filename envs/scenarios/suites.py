@@ -211,13 +211,21 @@ def load_entry(name_or_path: str | Path) -> SuiteEntry:
     )
 
 
-def _fields(path: Traversable) -> frozenset[str]:
-    """Returns the fields at the top of a file, which say what it is; none if it is no mapping."""
+def _fields(path: Traversable, above: tuple[Traversable, ...] = ()) -> frozenset[str]:
+    """Returns the fields at the top of a file, which say what it is; none if it is no mapping.
+
+    Those of its base count, too. `above` are the files that are based on this one.
+    """
     try:
         data = parse_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return frozenset()  # load_scenario says what is wrong
-    return frozenset(map(str, data)) if isinstance(data, dict) else frozenset()
+    if not isinstance(data, dict):
+        return frozenset()
+    fields, base = frozenset(map(str, data)), data.get("base")
+    if isinstance(path, Path) and isinstance(base, str) and is_path(base) and path not in above:
+        return fields | _fields(path.parent / base, (*above, path))
+    return fields | _ONLY_DISTRIBUTIONS if base in distribution_names() else fields
 
 
 def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:

@@ -29,6 +29,38 @@ def path(scenario):
     return rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
 
 
+def test_a_distribution_starts_from_another_one(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "base: training-50\nname: mine\nrate_mbps: {maximum: 30}\nloss: null\n"
+    )
+    (tmp_path / "yours.yaml").write_text("base: mine.yaml\nname: yours\nduration_s: 5\n")
+    training, mine = load_distribution("training"), load_entry(tmp_path / "mine.yaml")
+    yours = load_entry(tmp_path / "yours.yaml")
+    assert mine == training.model_copy(
+        update={
+            "name": "mine",
+            "description": "",
+            "rate_mbps": training.rate_mbps.model_copy(update={"maximum": 30}),
+            "loss": None,
+        }
+    )
+    assert yours == mine.model_copy(update={"name": "yours", "duration_s": 5.0})
+
+
+@pytest.mark.parametrize(
+    "base, message",
+    [
+        ("trainin", "mine.yaml: base: unknown distribution 'trainin'; did you mean training"),
+        ("3", "mine.yaml: base = 3: give the name or the path"),
+        ("mine.yaml", "mine.yaml: base = 'mine.yaml': give the name or the path of another"),
+    ],
+)
+def test_a_base_that_cannot_be_is_an_error(tmp_path, base, message):
+    (tmp_path / "mine.yaml").write_text(f"base: {base}\nname: mine\nrtt_ms: {{maximum: 50}}\n")
+    with pytest.raises(ScenarioError, match=message):
+        load_entry(tmp_path / "mine.yaml")
+
+
 def draws(name, count, seed=0):
     rng = np.random.default_rng(seed)
     distribution = load_distribution(name)
