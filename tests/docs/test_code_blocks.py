@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from helpers.programs import run_program
+from helpers.processes import run_program
 
 from quicgym.agents.training.configuration import load_training, training_names
 from quicgym.agents.tuning.search_config import load_search, search_names

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.programs import run_program
+from helpers.processes import run_program
 
 DOCS = Path(__file__).parents[2] / "docs"
 FILLED = re.findall(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.commands import check_end, run_forked, start_process
 from helpers.commands import command as command_line
-from helpers.programs import run_program
+from helpers.processes import run_program
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.programs import run_program
+from helpers.processes import run_program
 
 pytest.importorskip("wandb", reason="no extra brings wandb")
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.programs import run_program
+from helpers.processes import run_program
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 PAGES = {page.stem: page for page in FOLDER.glob("*.md") if page.stem != "index"}

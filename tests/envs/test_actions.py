@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from quicgym import Simulation, _core, controllers
-from quicgym.envs import find_environment
+from quicgym.envs import action_effect as module
+from quicgym.envs import environments, find_environment
+from quicgym.envs.action_effect import action_effect, differs
 from quicgym.envs.actions import (
     PRESETS,
     WINDOW_EXPONENTS,
     action_parameters,
     preset_action,
 )
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.observations import observation_names
 
 ALL = "tuning[all]"
@@ -300,3 +303,26 @@ def test_the_action_that_is_shown_leaves_the_parameters_as_they_are():
     assert action_parameters(shown)["gamma"] != [1e10 / 3]
     environment.step(shown)
     assert environment.parameters()["gamma"] == [1e10 / 3]
+
+
+@pytest.mark.parametrize("environment", sorted(environments()))
+def test_an_effect_is_repeated_and_notices_whether_there_is_a_safe_envelope(
+    environment, monkeypatch
+):
+    before = action_effect(environment)
+    action_effect.cache_clear()
+    assert action_effect(environment) == before
+    enveloped = find_environment(environment).safe_envelope
+    monkeypatch.setattr(
+        module,
+        "Decisions",
+        lambda name, **fields: Decisions(name, **fields, safe_envelope=not enveloped),
+    )
+    action_effect.cache_clear()
+    changed = action_effect(environment)
+    action_effect.cache_clear()
+    assert differs(before, changed)
+
+
+def test_an_effect_is_of_the_controller_that_actions_tune():
+    assert differs(action_effect("tuning"), action_effect("tuning", "cubic"))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.programs import run_program
+from helpers.processes import run_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -1,7 +1,9 @@
 """What holds for every registered environment, on both engines."""
 
+import copy
 import gc
 import itertools
+import pickle
 import resource
 import subprocess
 import sys
@@ -13,15 +15,19 @@ from gymnasium.utils.env_checker import check_env
 from helpers import environments as helper
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+import quicgym
 from quicgym import Decisions, Simulation, make_vec, preset_action
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies import ConstantPolicy
 from quicgym.envs import ENVIRONMENTS, ScenarioError
+from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.observations import observation_names
+from quicgym.envs.parallel import ParallelCongestionControlEnv
 from quicgym.envs.render import EpisodePlot
 from quicgym.envs.scenarios.applications import Transfer
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.suites import load_suite, scenario_of
+from quicgym.envs.window import WindowEnv
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
 every_environment = pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -584,3 +590,21 @@ def test_no_agent_controls_ns3s_tcp():
     scenario = helper.scenario(flow_list=flows)
     with pytest.raises(ScenarioError, match="flow theirs is ns-3's TCP, which no agent can"):
         gymnasium.make("quicgym/Tuning-v1", scenario=scenario, engine="ns3", flow="theirs")
+
+
+MADE = {
+    "single": lambda: WindowEnv(scenario="ebcc-single"),
+    "vector": lambda: quicgym.make_vec("window", scenario="training-50", num_envs=2),
+    "parallel": lambda: ParallelCongestionControlEnv("window"),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy, copy.copy])
+def test_a_copy_is_refused_with_the_remedy(make, copied):
+    with pytest.raises(TypeError, match="make another one with the same arguments"):
+        copied(make())
+
+
+def test_the_class_is_pickled():
+    assert pickle.loads(pickle.dumps(CongestionControlEnv)) is CongestionControlEnv

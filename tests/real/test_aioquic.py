@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers.authors import random_agent
-from helpers.short_network import short
+from helpers.scenarios import short
 
 import quicgym
 from quicgym.envs.simulation.qlog import read_log

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from helpers.short_network import short
+from helpers.scenarios import short
 
 import quicgym
 from quicgym import ScenarioError

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from helpers.short_network import short, write_short
+from helpers.scenarios import short, write_short
 
 import quicgym
 from quicgym import ScenarioError, load_scenario

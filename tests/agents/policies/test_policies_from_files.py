@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import os
+import pickle
 import re
 import sys
 import textwrap
@@ -19,11 +22,13 @@ from quicgym import PolicyError, load_scenario
 from quicgym.agents.evaluation.jobs import make_jobs
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.evaluation.run_folders import read_runs
-from quicgym.agents.policies.by_name import find_policy, policy_kind
+from quicgym.agents.policies.by_name import PRETRAINED, find_policy, policy_kind, pretrained_names
+from quicgym.agents.policies.learned import load_policy
 from quicgym.agents.policies.policy import ConstantPolicy
 from quicgym.cli import main
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.decisions import Decisions
+from quicgym.envs.observations import observation_names
 
 SCENARIO = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
 KEEP = WINDOW_EXPONENTS.index(0.0)
@@ -555,3 +560,76 @@ def test_the_state_of_a_recurrent_model_is_kept_and_reset(write: Write) -> None:
     for _ in range(2):
         play(policy, SCENARIO.model_copy(update={"duration_s": 1.3}))
     assert states == [None, 1, 2] * 2
+
+
+def special_files(folder: Path) -> dict[str, tuple[Path, str]]:
+    """Paths that are no files, and what is said of each."""
+    os.mkfifo(folder / "fifo")
+    return {
+        "fifo": (folder / "fifo", "Is a pipe or a device, not a regular file"),
+        "device": (Path("/dev/zero"), "Is a pipe or a device, not a regular file"),
+        "folder": (folder, "Is a directory"),
+        "missing": (folder / "none", "No such file or directory"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "missing"])
+def test_what_is_no_regular_file_is_never_read(kind: str, tmp_path: Path) -> None:
+    path, text = special_files(tmp_path)[kind]
+    policy = tmp_path / "policy.json"
+    policy.symlink_to(path)
+    if kind != "folder":  # which is a training run's
+        with pytest.raises(PolicyError, match=text):
+            load_policy(policy)
+    name = pretrained_names()[0]
+    good = tmp_path / "good.json"
+    good.write_text((PRETRAINED / f"{name}.json").read_text())
+    good.with_suffix(".safetensors").symlink_to(path)
+    with pytest.raises(PolicyError, match=f"good.safetensors: {text}"):
+        load_policy(good)
+
+
+POLICIES = {
+    "brackets": "[" * 100_000,
+    "objects": '{"a":' * 100_000,
+    "brackets in a field": '{"name": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    "digits": '{"name": ' + "9" * 5_000 + "}",
+}
+
+
+@pytest.mark.parametrize("what", POLICIES)
+def test_a_policy_s_description_that_cannot_be_is_refused(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text(POLICIES[what])
+    with pytest.raises(PolicyError, match=r"policy\.json: not valid JSON: ") as caught:
+        load_policy(path)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_large_description_of_a_policy_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text(" " * 2**20 + (PRETRAINED / f"{pretrained_names()[0]}.json").read_text())
+    with pytest.raises(PolicyError, match="more than the 1048576 that are read"):
+        load_policy(path)
+
+
+COPIES = {
+    "pickle": lambda policy: pickle.loads(pickle.dumps(policy)),
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("name", ["window", "tuning"])
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_a_copy_decides_as_its_original(name, copied):
+    policy = quicgym.load_policy(name)
+    decisions = policy.decisions
+    names = observation_names(
+        decisions.history_length, decisions.interface.action_space, decisions.observations
+    )
+    observations = np.random.default_rng(0).normal(size=(16, len(names)))
+    before = policy(observations)
+    other = copied(policy)
+    np.testing.assert_array_equal(other(observations), before)
+    assert (other.name, other.decisions) == (policy.name, policy.decisions)
+    assert other.description.sha256 == policy.description.sha256

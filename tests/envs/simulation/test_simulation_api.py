@@ -1,18 +1,24 @@
+"""Simulations from Python: what they take and return, and what is too large for a run."""
+
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from helpers.environments import StoppedInTheMiddle
 
 import quicgym
 from quicgym import Ns3MissingError, Scenario, ScenarioError, Simulation, load_scenario
+from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.envs.scenarios.conversion import to_core
 from quicgym.envs.simulation import simulation as simulation_module
 from quicgym.envs.simulation.controller_choice import resolve_controllers
+from quicgym.envs.simulation.run_size import fitting_interval_ms
 from quicgym.envs.simulation.simulation import MODES
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
@@ -321,3 +327,40 @@ def cpu_time_of_traces(flows: int) -> float:
 def test_one_flow_s_trace_costs_the_same_among_few_and_many_flows() -> None:
     """It cost a list of all names: of 100,000 flows, minutes for the results."""
     assert cpu_time_of_traces(8_000) < 10 * cpu_time_of_traces(80)
+
+
+def scenario(duration_s: float, rate_mbps: float, **fields: Any) -> Scenario:
+    fields = {
+        "bottleneck": {"rate_mbps": rate_mbps, "delay_ms": 10, "queue": {"limit": 100}},
+        "access": {"rate_mbps": 10 * rate_mbps, "delay_ms": 1},
+        "flows": [{"controller": "cubic"}],
+    } | fields
+    return Scenario.model_validate({"name": "tried", "duration_s": duration_s, **fields})
+
+
+MANY = "tried: has 100,000 flows, and a run has at most 20,000; make flows.count smaller"
+
+
+def test_too_many_flows_are_refused_in_a_run_and_in_an_episode() -> None:
+    with pytest.raises(ScenarioError, match=MANY):
+        quicgym.run(scenario(0.01, 10, flows=[{"controller": "cubic", "count": 100_000}]))
+    many = scenario(0.01, 10, flows=[{}, {"controller": "cubic", "count": 99_999}])
+    with pytest.raises(ScenarioError, match=MANY):
+        gymnasium.make("quicgym/Window-v1", scenario=many).reset()
+
+
+def test_traces_of_a_long_job_have_fewer_rows_and_a_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = scenario(100, 0.1)
+    assert fitting_interval_ms(tried, 10.0) == 10.0
+    monkeypatch.setattr("quicgym.envs.simulation.run_size.MOST_ROWS", 7000)
+    text = "tried: traces of 1 flows with trace_interval_ms = 10 .* make trace_interval_ms larger"
+    with pytest.raises(ScenarioError, match=text):
+        quicgym.run(tried)
+    with pytest.warns(UserWarning, match="a row every 20 ms instead of 10 ms"):
+        run = RunJob(tried, None, "native", 0).carry_out(traced=True)
+    assert len(run.trace(0)) == 5000
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RunJob(tried, None, "native", 0).carry_out()

@@ -1,4 +1,4 @@
-"""Every page of docs/ is on the site: in a table of contents and on the index of its folder."""
+"""The Markdown pages: links lead somewhere, and every page is on the site and on an index."""
 
 from __future__ import annotations
 
@@ -7,8 +7,43 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def without_code(page: Path) -> str:
+    """The page's text without blocks and pieces of code, whose brackets are no links."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in LINK.findall(without_code(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert not broken
+
+
+def test_there_are_pages() -> None:
+    assert {"README.md", "training.md"} <= {page.name for page in PAGES}
+
+
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+ON_THE_SITE = sorted(DOCS.rglob("*.md"))
 INDEXES = sorted(DOCS.glob("*/index.md"))
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", flags=re.S | re.M)
 
@@ -30,7 +65,7 @@ def test_every_page_is_in_a_toctree() -> None:
     while remaining:
         reached |= remaining
         remaining = {entry for page in remaining for entry in entries(page)} - reached
-    assert [page for page in PAGES if page not in reached] == []
+    assert [page for page in ON_THE_SITE if page not in reached] == []
 
 
 @pytest.mark.parametrize("index", INDEXES, ids=lambda index: index.parent.name)
