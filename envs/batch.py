@@ -319,7 +319,10 @@ class EpisodeBatch:
     def set_actions(self, actions: np.ndarray) -> None:
         """Copies actions: one of the space for a single environment, else a row for each agent."""
         try:
-            array = np.asarray(actions, dtype=np.float32)
+            array = np.asarray(actions)
+            if array.dtype.kind in "bSU":  # NumPy would take "6" for 6, and True for 1
+                raise ValueError
+            array = array.astype(np.float32)
         except (TypeError, ValueError):
             raise ValueError(f"actions = {actions!r}: give an array of numbers") from None
         if array.shape != self._actions_shape:
@@ -413,6 +416,7 @@ class EpisodeBatch:
     def _apply_reward_function(self, function: RewardFunction) -> None:
         moved = np.repeat(self._moved(), self.agent_count) & self.has_agent
         columns = _Columns(zip(INFO_COLUMNS, self.info[moved].T, strict=True))
+        columns["row"] = np.flatnonzero(moved)
         rewards = np.asarray(function(columns), dtype=np.float64)
         if rewards.shape != (moved.sum(),) or not np.all(np.isfinite(rewards)):
             raise ValueError(

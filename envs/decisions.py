@@ -106,6 +106,11 @@ class Decisions:
             value = getattr(self, name)
             if value is not None:
                 check_number(name, value, smallest, largest, whole=name == "history_length")
+        for name in ("safe_envelope", "guard"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} = {getattr(self, name)!r}: give True or False")
+        if not isinstance(self.observations, str):
+            raise ValueError(f"observations = {self.observations!r}: give the name of a layout")
         interface = replace(environment.interface(), observations=self.observations)
         object.__setattr__(self, "interface", interface)
         _core.observation_elements(self.observations, 1)  # raises where there is no such layout

@@ -118,8 +118,11 @@ class EpisodeSource:
         """Loads a scenario that is given by name or path, and checks what can be checked."""
         self.engine: EngineName = check_engine(engine)
         self.scenario = _load(scenario)
-        if episode_s is not None and not SHORTEST_S <= episode_s < 1e6:
-            raise ScenarioError(f"episode_s = {episode_s}: give seconds above 0, or None")
+        if episode_s is not None:
+            try:
+                check_number("episode_s", episode_s, SHORTEST_S, 1e6)
+            except ValueError as error:
+                raise ScenarioError(f"{error}, in seconds, or None") from None
         self.decisions = decisions
         self._flow = flow
         self._every_flow = every_flow

@@ -38,7 +38,9 @@ REWARDS: tuple[str, ...] = tuple(_core.REWARDS)
 RewardFunction = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 """From the columns of `info`, each of shape (rows,), to the rewards, of shape (rows,).
 
-The rows are those of the agents whose episode has moved on.
+The rows are those of the agents whose episode has moved on. One more column, "row", has their
+numbers among all rows of the environment, by which a function can keep what it saw in a row's last
+step; a `time_s` that is not later than before begins a new episode.
 """
 
 
@@ -129,7 +131,8 @@ def find_reward(choice: str) -> AnyReward:
     if not is_python_object(choice):
         return Reward(choice)
     file, function = _run(choice)
-    _earned(choice, file, function, dict.fromkeys(INFO_COLUMNS, np.ones(2)))
+    tried = {**dict.fromkeys(INFO_COLUMNS, np.ones(2)), "row": np.arange(2)}
+    _earned(choice, file, function, tried)
     return FileReward(choice, file.sha256)
 
 

@@ -349,8 +349,10 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             seeds = [None] * self.simulations
         elif isinstance(seed, int | np.integer):
             seeds = [row_seed(int(seed), row) for row in range(self.simulations)]
-        else:
+        elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
             seeds = seed
+        else:
+            raise ValueError(f"seed = {seed!r}: give a whole number, or one for each simulation")
         if len(seeds) != self.simulations:
             raise ValueError(
                 f"{len(seeds)} seeds for {self.simulations} simulations; give one for each, or one"

@@ -13,8 +13,10 @@ JSON. Without it their default holds.
 from __future__ import annotations
 
 import json
+import time
 from hashlib import sha256
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ from quicgym.errors import MissingExtraError, PolicyError
 from quicgym.input_files import MOST_WEIGHTS_BYTES, read_input
 
 METADATA = "quicgym.decisions"
+MOST_SECONDS = 10.0
+"""A decision that takes longer is ended at the latest after twice this time."""
 
 
 class OnnxFile:
@@ -86,6 +90,8 @@ class OnnxFile:
         space = action_space(self.decisions.interface.action_space)
         self._has_choices = isinstance(space, Discrete)
         self._states: list[np.ndarray] | None = None
+        self._run_options: Any = None
+        self._watch: Thread | None = None
 
     def reset(self) -> None:
         """Forgets all flows."""
@@ -100,12 +106,39 @@ class OnnxFile:
             ]
         values = [observations, *self._states]
         names = [entry.name for entry in self._inputs]
-        output, *self._states = self._session.run(None, dict(zip(names, values, strict=True)))
+        output, *self._states = self._run(dict(zip(names, values, strict=True)))
         if np.isnan(output).any():
             raise PolicyError("the network returned NaN")
         if not self._has_choices:
             return np.asarray(np.clip(output, -1.0, 1.0))
         return np.asarray(output.argmax(1) if output.ndim == 2 else output)
+
+    def _run(self, values: dict[str, np.ndarray]) -> Any:
+        """Runs the network, which may have an endless loop."""
+        import onnxruntime
+
+        self._run_options = options = onnxruntime.RunOptions()
+        if self._watch is None or not self._watch.is_alive():
+            self._watch = Thread(target=self._end_late_runs, daemon=True)
+            self._watch.start()
+        try:
+            return self._session.run(None, values, options)
+        except Exception as error:
+            if options.terminate:
+                raise PolicyError(
+                    f"a decision took longer than {MOST_SECONDS:g} s, so it was ended; export a "
+                    "network without such a loop"
+                ) from None
+            raise PolicyError(self.describe(error)) from error
+        finally:
+            self._run_options = None
+
+    def _end_late_runs(self) -> None:
+        """Ends the run that lasts too long; returns once nothing runs."""
+        while (run := self._run_options) is not None:
+            time.sleep(MOST_SECONDS)
+            if run is self._run_options:
+                run.terminate = True
 
     def describe(self, problem: BaseException) -> str:
         """Returns what an exception says, in one line."""

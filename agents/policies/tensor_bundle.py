@@ -19,8 +19,10 @@ import numpy as np
 from quicgym.errors import PolicyError
 from quicgym.input_files import read_input
 
-MOST_INDEX_BYTES = 2**22
+MOST_INDEX_BYTES = 2**20
 MOST_DATA_BYTES = 2**31
+MOST_EXPANSION = 64
+"""Bytes of names from a byte of the file: three bytes can repeat the whole name before them."""
 _FOOTER_BYTES = 48
 _MAGIC = 0xDB4775248B80FB57
 _TRAILER_BYTES = 5
@@ -144,9 +146,13 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     for _ in range(4):  # offset and size of the metaindex block and of the index block
         value, position = _varint(footer, position)
         handle.append(value)
+    end = 0
     for _, place in _block(data, handle[2], handle[3]):
         offset, position = _varint(place, 0)
         size, _ = _varint(place, position)
+        if offset < end:  # writers put one behind the other; else one could be read for ever
+            raise _Damaged("a block is listed twice, or two overlap")
+        end = offset + size
         yield from _block(data, offset, size)
 
 
@@ -162,13 +168,16 @@ def _block(data: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]
         raise _Damaged("is compressed, which TensorFlow's own writer does not do")
     (restarts,) = struct.unpack("<I", whole[size - 4 : size])
     end = size - 4 * (restarts + 1)
-    position, key = 0, b""
+    position, key, expanded = 0, b"", 0
     while position < end:
         shared, position = _varint(whole, position)
         added, position = _varint(whole, position)
         length, position = _varint(whole, position)
         if shared > len(key) or position + added + length > end:
             raise _Damaged("an entry lies outside of its block")
+        expanded += shared + added
+        if expanded > MOST_EXPANSION * size:
+            raise _Damaged("its names are far longer than the file")
         key = key[:shared] + whole[position : position + added]
         position += added
         yield key, whole[position : position + length]

@@ -42,9 +42,15 @@ def load_newest(folder: RunFolder) -> dict[str, Any] | None:
         RunError: There are checkpoints, but none that can be read.
     """
     problems: list[str] = []
+    measured = {record["step"] for record in folder.evaluations()}
     for path in reversed(folder.checkpoints()):
         try:
             state = read_checkpoint(path)
+            if state["step"] not in measured:  # an evaluation is written before its checkpoint
+                raise RunError(
+                    f"{path}: is of step {state['step']:,}, of which "
+                    f"{folder.evaluations_path.name} has no evaluation"
+                )
         except RunError as error:
             problems.append(str(error))
             continue
@@ -63,8 +69,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """Returns what a checkpoint has; RunError where it is none."""
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        if not isinstance(state, dict) or "step" not in state:
-            raise ValueError("it has no step")
+        step = state.get("step") if isinstance(state, dict) else None
+        if not isinstance(step, int) or step < 0 or not isinstance(state.get("best"), dict):
+            raise ValueError("it has no step or no best policy")
     except Exception as error:  # what PyTorch makes of a damaged file is of any kind
         raise RunError(f"{path}: is no checkpoint: {error}") from error
     return state

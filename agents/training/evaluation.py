@@ -98,7 +98,11 @@ class Evaluations:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Takes the best policy from a checkpoint, and the results up to it from the folder."""
-        self._best = _Best(**state["best"])
+        best = _Best(**state["best"])
+        if not isinstance(best.step, int) or not math.isfinite(best.reward + best.score):
+            raise ValueError("the best policy's step, reward or score is no number")
+        policy_of(self._trainer, self._config).actor.load_state_dict(best.weights)  # raises
+        self._best = best
         self._records = [
             record for record in self._folder.evaluations() if record["step"] <= state["step"]
         ]

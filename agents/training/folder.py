@@ -131,13 +131,23 @@ class RunFolder:
                 "`quicgym train`"
             ) from None
         known = isinstance(data, dict) and data.get("format") == "quicgym-run-1"
-        if not known or not {"config", "commit"} <= data.keys():
+        if not known or not _is_description(data):
             raise RunError(f"{self.description_path}: describes no run of this quicgym")
         return data
 
     def evaluations(self) -> list[dict[str, Any]]:
         """Returns the lines of evaluations.jsonl; RunError where one is damaged."""
-        return read_json_lines(self.evaluations_path) if self.evaluations_path.exists() else []
+        if not self.evaluations_path.exists():
+            return []
+        records = read_json_lines(self.evaluations_path)
+        for number, record in enumerate(records, 1):
+            step, reward = record.get("step"), record.get("reward")
+            if not isinstance(step, int) or not isinstance(reward, int | float):
+                raise RunError(
+                    f"{self.evaluations_path}:{number}: has no step or no reward; restore the "
+                    "file, or train again"
+                )
+        return records
 
     def curve(self) -> dict[int, float]:
         """Returns the interquartile mean reward of each evaluation, by its step."""
@@ -150,3 +160,16 @@ class RunFolder:
         """Writes evaluations.jsonl anew."""
         text = "".join(json.dumps(record) + "\n" for record in records)
         write_atomically({self.evaluations_path: text})
+
+
+def _is_description(data: Mapping[str, Any]) -> bool:
+    """Whether run.json has what a resumed run is compared with."""
+    config, inputs, resumed = data.get("config"), data.get("inputs"), data.get("resumed", [])
+    return (
+        isinstance(config, dict)
+        and isinstance(config.get("evaluation"), dict)
+        and isinstance(config.get("steps"), int)
+        and isinstance(inputs, dict)
+        and isinstance(resumed, list)
+        and isinstance(data.get("commit"), str)
+    )

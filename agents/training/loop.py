@@ -22,7 +22,7 @@ from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.agents.training.evaluation import Evaluations
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.progress import TrainingProgress
-from quicgym.errors import UserError
+from quicgym.errors import RunError, UserError
 
 
 class TrainingError(UserError):
@@ -62,8 +62,7 @@ class Loop:
             if state is None:
                 self.checkpoint()
             else:
-                trainer.restore(state)
-                self._evaluations.restore(state)
+                self._restore(state)
             while trainer.step < steps:
                 self.reseed()
                 until = min(trainer.step + self._config.evaluation.interval_steps, steps)
@@ -80,6 +79,17 @@ class Loop:
             raise self._not_finite(what) from error
         finally:
             torch.set_num_threads(self._threads)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        try:
+            self._trainer.restore(state)
+            self._evaluations.restore(state)
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise RunError(
+                f"{self._folder.directory}: its checkpoint of step {state['step']:,} is none of "
+                f"this training ({' '.join(str(error).split())[:200]}); remove the file, and "
+                "--resume continues from the one before"
+            ) from error
 
     def checkpoint(self) -> None:
         """Measures the policy, publishes the best one, and writes a checkpoint."""

@@ -200,8 +200,8 @@ def _check_same(
             f"{folder.directory}: holds another run ({'; '.join(differing)}); resume with its own "
             "configuration, or give another folder with --out"
         )
-    for name, identity in description.get("inputs", {}).items():
-        if inputs.get(name) != identity:
+    for name, identity in inputs.items():
+        if description["inputs"].get(name) != identity:
             part, attribute = name.split(".")
             raise RunError(
                 f"{folder.directory}: its {name} {getattr(getattr(config, part), attribute)!r} is "
@@ -217,7 +217,7 @@ def _check_same(
 def _that_stay(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields that a resumed run has to have as before."""
     evaluation = {**fields["evaluation"]}
-    del evaluation["comparison_paths"]
+    evaluation.pop("comparison_paths", None)
     kept = {name: value for name, value in fields.items() if name != "steps"}
     return {**kept, "evaluation": evaluation}
 

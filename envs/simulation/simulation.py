@@ -229,8 +229,9 @@ class Simulation:
             check_records_events(scenario.name, engine)
         self.engine = check_engine(engine)
         self.seed = seed
-        if not 0 <= seed < 2**64:
-            raise ScenarioError(f"seed = {seed}: give a whole number from 0 to 2**64 - 1")
+        is_whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+        if not is_whole or not 0 <= seed < 2**64:
+            raise ScenarioError(f"seed = {seed!r}: give a whole number from 0 to 2**64 - 1")
         if trace_interval_ms is not None and trace_interval_ms < 1e-6:
             raise ScenarioError(
                 f"trace_interval_ms = {trace_interval_ms}: is not a nanosecond; None switches "

@@ -1,5 +1,6 @@
 """Where tables and messages are printed."""
 
+import codecs
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,21 @@ from rich.table import Table
 
 WIDTH_OF_FILES = 160
 """Characters of a line where standard output is no terminal."""
+PLAIN_TEXT = "quicgym-plain-text"
+"""How a stream treats letters that its encoding does not have: a minus sign becomes a hyphen."""
+_IN_PLAIN_TEXT = str.maketrans(
+    {"−": "-", "–": "-", "×": "x", "µ": "u", "≤": "<=", "≥": ">=", "±": "+-", "→": "->", "…": "..."}
+)
+
+
+def _in_plain_text(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_IN_PLAIN_TEXT)
+    return text.encode("ascii", "replace").decode(), error.end
+
+
+codecs.register_error(PLAIN_TEXT, _in_plain_text)
 
 
 def wide_console() -> Console:

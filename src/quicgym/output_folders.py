@@ -31,6 +31,8 @@ RUN_FILE = "run.json"
 LOCK_FILE = ".quicgym-lock"
 """Is in a folder while a command writes there, and after a kill, when it locks nothing."""
 IDENTITY_FILE = "identity.json"
+MOST_TABLE_BYTES = 2**31
+"""Of a Parquet file that is read, in memory."""
 
 
 def digest(parts: Any) -> str:
@@ -199,6 +201,8 @@ DISK_ERRORS: Mapping[int, str] = {
     errno.EDQUOT: "make room",
     errno.EFBIG: "make room",
     errno.EIO: "check the disk",
+    errno.EMFILE: "allow more open files (ulimit -n 1024)",
+    errno.ENAMETOOLONG: "give a shorter name",
     errno.ENOSPC: "make room",
     errno.EROFS: "make its file system writable",
 }
@@ -253,11 +257,18 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 def read_parquet(path: Path) -> DataFrame:
     """Reads a table; RunError where the file is not there, or is something else."""
-    import pandas as pd
     import pyarrow
+    import pyarrow.parquet as pq
 
+    batches, read = [], 0
     try:
-        return pd.read_parquet(path)
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(2**14):  # a column of equal values has almost no bytes
+                batches.append(batch)
+                read += batch.nbytes
+                if read > MOST_TABLE_BYTES:
+                    raise ValueError(f"it has more than {MOST_TABLE_BYTES >> 30} GiB of numbers")
+            return pyarrow.Table.from_batches(batches, file.schema_arrow).to_pandas()
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise RunError(
             f"{path}: cannot be read: {str(error).strip().partition(chr(10))[0]}"

@@ -44,13 +44,13 @@ def natural_order(name: str) -> list[str | float]:
     return [float(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
-def closest(name: str, known: Iterable[str]) -> str:
+def closest(name: object, known: Iterable[str]) -> str:
     """Returns "did you mean …? there are: …" for a name that is not among `known`.
 
     A known name that continues it, such as rate_mbps for rate, is more likely than a similar one.
     Where more than MOST_NAMES are known, only the most similar ones are listed.
     """
-    known = list(known)
+    known, name = list(known), str(name)
     similar = [entry for entry in known if entry.startswith(f"{name}_")]
     similar = similar or difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {similar[0]}? " if similar else ""

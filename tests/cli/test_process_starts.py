@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -9,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from conftest import Command
-from helpers.commands import run_process
+from helpers.commands import check_end, command, run_process
+from helpers.inputs import write_inputs
 
 from quicgym.cli import group
 
@@ -30,6 +33,63 @@ STARTS = {
 )
 def test_a_command_starts(arguments: str, tmp_path: Path) -> None:
     assert STARTS[arguments] in run_process(tmp_path, *arguments.split()).stdout
+
+
+RUN = "baselines --scenario ./path.yaml --controller newreno --seeds 1 --engine native --jobs 1"
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path) -> Path:
+    """A folder with the scenario of RUN."""
+    return write_inputs(tmp_path)
+
+
+@pytest.mark.parametrize("closed", [(2,), (0, 1, 2)])
+def test_a_command_runs_without_the_streams_that_a_shell_has_closed(
+    closed: tuple[int, ...], in_folder: Path
+) -> None:
+    line = " ".join(
+        [*command(*RUN.split(), "--out", "out"), *(f"{number}>&-" for number in closed)]
+    )
+    done = subprocess.run(line, shell=True, cwd=in_folder, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0
+    assert (in_folder / "out/results.parquet").is_file()
+
+
+def test_a_stream_without_a_minus_sign_gets_a_hyphen(in_folder: Path) -> None:
+    say = (
+        "from quicgym import cli; cli.group = lambda: lambda *a, **o: print('−1 × 2 ⊕'); cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", say],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "-1 <= 2 ?\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [(b"out\xff", "is not UTF-8"), (b"o" * 300, "File name too long; give a shorter name")],
+)
+def test_a_folder_that_cannot_be_named_is_refused(name: bytes, text: str, in_folder: Path) -> None:
+    done = subprocess.run(
+        [*map(os.fsencode, command(*RUN.split(), "--out")), name],
+        cwd=in_folder,
+        capture_output=True,
+        text=True,
+    )
+    assert text in check_end(done, None).stderr and done.returncode in (1, 2)
+
+
+def test_too_many_open_files_end_with_the_remedy(in_folder: Path) -> None:
+    def few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+
+    arguments = [*RUN.split(), "--out", "out"]
+    done = run_process(in_folder, *arguments, status=1, preexec_fn=few_files)
+    assert "Too many open files; allow more open files (ulimit -n 1024)" in done.stderr
 
 
 @pytest.mark.parametrize("package", ["gymnasium", "typer"])

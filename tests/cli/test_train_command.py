@@ -173,6 +173,41 @@ def test_a_run_none_of_whose_checkpoints_can_be_read_names_them_and_stays_as_it_
     assert before == {path: path.read_bytes() for path in before}
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "text"),
+    [
+        ("run.json", '{"format": "quicgym-run-1", "commit": "x", "config": []}', "no run of this"),
+        (
+            "run.json",
+            '{"format": "quicgym-run-1", "commit": "x", "inputs": {}, "config": '
+            '{"steps": 480, "evaluation": {}}}',
+            "holds another run",
+        ),
+        ("evaluations.jsonl", '{"step": "x", "reward": 0.5}\n', "has no step or no reward"),
+        ("evaluations.jsonl", "{}\n", "has no step or no reward"),
+        ("evaluations.jsonl", "", "has no evaluation"),
+    ],
+)
+def test_odd_files_of_a_run_are_named(file, content, text, finished, quicgym, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    (tmp_path / "run" / file).write_text(content)
+    refused = quicgym("train", "tiny.yaml", "--out", "run", "--resume", status=2)
+    assert text in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("part", ["parameters", "best"])
+def test_a_checkpoint_of_another_training_is_refused(part, finished, quicgym, tmp_path):
+    import torch
+
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    newest = sorted((tmp_path / "run/checkpoints").glob("*.pt"))[-1]
+    state = torch.load(newest, weights_only=True)
+    state[part] = {"weights": {"x": torch.zeros(1)}, "reward": 0.5, "score": 0.5}
+    torch.save(state, newest)
+    refused = quicgym("train", "tiny.yaml", "--out", "run", "--resume", status=2)
+    assert "its checkpoint of step 480 is none of this training" in " ".join(refused.stderr.split())
+
+
 def test_a_full_disk_leaves_the_last_checkpoint(quicgym, tmp_path):
     arguments = ("train", write_config(tmp_path), "--out", "run")
     # The second checkpoint has the optimizer's moments as well, and is about three times as large.

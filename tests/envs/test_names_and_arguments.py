@@ -192,6 +192,11 @@ SHORT = {"scenario": helper.scenario()}
         ({"scenario": "heldout"}, "'heldout' is a suite.*a distribution, such as 'training'"),
         ({"decision_interval_ms": "100"}, "decision_interval_ms = '100': give a number from 1 to"),
         ({"decision_interval_rtts": True}, "decision_interval_rtts = True: give a number from 0.1"),
+        ({"guard": 3}, "guard = 3: give True or False"),
+        ({"safe_envelope": "no"}, "safe_envelope = 'no': give True or False"),
+        ({"episode_s": "1"}, "episode_s = '1': give a number .*in seconds, or None"),
+        ({"engine": None}, "unknown engine None; there are: native, ns3"),
+        ({"observations": 3}, "observations = 3: give the name of a layout"),
         ({"history_length": 1.5}, "history_length = 1.5: give a whole number from 1 to 1000"),
     ],
 )
@@ -226,6 +231,31 @@ def test_a_reward_function_that_reads_a_column_that_info_does_not_have():
     environment.reset(seed=1)
     with pytest.raises(KeyError, match="no column 'thruput'; did you mean throughput_mbps"):
         environment.step(0)
+
+
+@pytest.mark.parametrize("seed", [1.0, "1", True])
+def test_a_wrong_seed(seed):
+    with pytest.raises(ValueError, match=re.escape(f"seed = {seed!r}: give a whole number")):
+        quicgym.Simulation("ebcc-single", controllers="cubic", seed=seed)
+
+
+@pytest.mark.parametrize("seed", [1.0, "11"])
+def test_a_wrong_seed_of_a_vector_environment(seed):
+    environments = quicgym.make_vec("window", 2, **SHORT)
+    with pytest.raises(ValueError, match=re.escape(f"seed = {seed!r}: give a whole number")):
+        environments.reset(seed=seed)
+
+
+@pytest.mark.parametrize("action", ["6", True, np.array("6"), np.array(True)])
+def test_text_and_truth_values_are_no_actions(action):
+    environment = gymnasium.make("quicgym/Window-v1", **SHORT).unwrapped
+    environment.reset(seed=1)
+    with pytest.raises(ValueError, match="give an array of numbers"):
+        environment.step(action)
+    environments = quicgym.make_vec("window", 2, **SHORT)
+    environments.reset(seed=1)
+    with pytest.raises(ValueError, match="give an array of numbers"):
+        environments.step([action, action])
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from helpers import environments as helper
 
-from quicgym import Reward, Scenario, Simulation, preset_action
+from quicgym import Reward, Scenario, Simulation, make_vec, preset_action
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import Access, Link, Queue, RateStep
 from quicgym.envs.simulation.metrics import jain
@@ -95,6 +95,22 @@ def test_a_function_of_the_terms_is_a_reward():
         assert reward == info["throughput_mbps"] - info["queue_packets"]
     with pytest.raises(ValueError, match=r"give finite numbers of the shape \(1,\)"):
         play(helper.scenario(), lambda info: np.nan * info["jain"])
+
+
+def test_a_function_can_compare_with_the_last_step_of_a_row():
+    last = np.zeros(3)
+
+    def gained(info):
+        gain = info["time_s"] - last[info["row"]]
+        last[info["row"]] = info["time_s"]
+        return gain
+
+    environments = make_vec("window", 3, reward=gained, scenario=helper.scenario())
+    environments.reset(seed=1)
+    for _ in range(3):
+        _, rewards, _, _, info = environments.step(np.zeros(3, np.int64))
+        assert np.allclose(rewards, info["step_s"])
+    assert last.tolist() == info["time_s"].tolist()
 
 
 def test_hand_coded_and_learned_controllers_earn_the_same_for_the_same():

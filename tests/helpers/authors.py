@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -118,10 +118,19 @@ def write_bundle(prefix: Path, tensors: Mapping[str, np.ndarray], *, per_block: 
         numbers = np.ascontiguousarray(tensor).tobytes()
         values.append((name.encode(), bundle_entry(tensor, len(data), numbers)))
         data += numbers
+    blocks = [values[start : start + per_block] for start in range(0, len(values), per_block)]
+    write_index(prefix, blocks)
+    prefix.with_name(f"{prefix.name}.data-00000-of-00001").write_bytes(data)
+
+
+def write_index(
+    prefix: Path, blocks: Sequence[list[tuple[bytes, bytes]]], *, listed: int = 1
+) -> None:
+    """Writes PREFIX.index with blocks of keys and values, each of them listed several times."""
     index, places = b"", []
-    for start in range(0, len(values), per_block):
-        block = _block(values[start : start + per_block])
-        places.append((values[start : start + per_block][-1][0], len(index), len(block)))
+    for entries in blocks:
+        block = _block(entries)
+        places += [(entries[-1][0], len(index), len(block))] * listed
         index += block + _trailer(block)
     meta = _block([])
     meta_place = _varint(len(index)) + _varint(len(meta))
@@ -130,7 +139,6 @@ def write_bundle(prefix: Path, tensors: Mapping[str, np.ndarray], *, per_block: 
     handles = meta_place + _varint(len(index)) + _varint(len(top))
     index += top + _trailer(top) + handles.ljust(40, b"\0") + struct.pack("<Q", 0xDB4775248B80FB57)
     prefix.with_name(f"{prefix.name}.index").write_bytes(index)
-    prefix.with_name(f"{prefix.name}.data-00000-of-00001").write_bytes(data)
 
 
 def bundle_entry(tensor: np.ndarray, offset: int, numbers: bytes) -> bytes:

@@ -12,12 +12,20 @@ from quicgym import Decisions
 from quicgym.agents.policies.onnx import METADATA
 
 
-def write_onnx(path: Path, *, recurrent: bool = False, seed: int = 0, **decisions: object) -> Path:
+def write_onnx(
+    path: Path,
+    *,
+    recurrent: bool = False,
+    endless: bool = False,
+    seed: int = 0,
+    **decisions: object,
+) -> Path:
     """Writes a linear layer for Window-v1 with drawn weights; skips the test without onnx.
 
     Args:
         path: Path of the file.
         recurrent: Whether the network has a state, the mean of its outputs so far.
+        endless: Whether the network has a loop without an end.
         seed: Seed of the weights.
         decisions: Arguments of Decisions beside the environment.
     """
@@ -40,11 +48,28 @@ def write_onnx(path: Path, *, recurrent: bool = False, seed: int = 0, **decision
         nodes.append(helper.make_node("Identity", ["next"], ["scores"]))
         inputs.append(tensor("state", choices))
         outputs.append(tensor("next", choices))
+    elif endless:
+        turn = helper.make_tensor_value_info("turn", onnx.TensorProto.INT64, [])
+        goes_on, still = (
+            helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, [])
+            for name in ("goes_on", "still")
+        )
+        body = helper.make_graph(
+            [
+                helper.make_node("Identity", ["goes_on"], ["still"]),
+                helper.make_node("Identity", ["before"], ["after"]),
+            ],
+            "body",
+            [turn, goes_on, tensor("before", choices)],
+            [still, tensor("after", choices)],
+        )
+        nodes.append(helper.make_node("Loop", ["", "true", "now"], ["scores"], body=body))
     else:
         nodes.append(helper.make_node("Identity", ["now"], ["scores"]))
-    graph = helper.make_graph(
-        nodes, "policy", inputs, outputs, [numpy_helper.from_array(weights, "weights")]
-    )
+    initial = [numpy_helper.from_array(weights, "weights")]
+    if endless:
+        initial.append(numpy_helper.from_array(np.array(True), "true"))
+    graph = helper.make_graph(nodes, "policy", inputs, outputs, initial)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
     helper.set_model_props(model, {METADATA: json.dumps(known)})
     onnx.save(model, str(path))

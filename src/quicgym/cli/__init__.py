@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import platform
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from quicgym import __version__, _core
+from quicgym.console import PLAIN_TEXT
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.errors import UserError, missing_extra
 from quicgym.output_folders import DISK_ERRORS
@@ -120,9 +122,21 @@ def spread(arguments: Sequence[str]) -> list[str]:
     return result
 
 
+def _refuse_other_bytes(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        if argument != argument.encode(errors="ignore").decode():
+            raise UserError(
+                f"{ascii(argument)}: is not UTF-8, so no file could name it; give another name"
+            )
+
+
 def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=PLAIN_TEXT)
     try:
+        _refuse_other_bytes(sys.argv)
         group()(spread(sys.argv[1:]), prog_name="quicgym")
     except UserError as error:
         print(f"quicgym: {error}", file=sys.stderr)

@@ -14,6 +14,7 @@ from helpers.authors import (
     random_tensors,
     random_weights,
     write_bundle,
+    write_index,
 )
 
 from quicgym import _core
@@ -141,6 +142,16 @@ def test_every_byte_of_an_index_counts(tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(PolicyError, match="index"):
             TensorBundle(path)
+
+
+def test_an_index_that_grows_when_it_is_read_is_refused(tmp_path):
+    name = b"n" * 2**18
+    write_index(tmp_path / "long", [[(name + bytes([number]), b"") for number in range(200)]])
+    with pytest.raises(PolicyError, match="names are far longer than the file"):
+        TensorBundle(tmp_path / "long.index")
+    write_index(tmp_path / "often", [[(b"a", b"")]], listed=2)
+    with pytest.raises(PolicyError, match="a block is listed twice"):
+        TensorBundle(tmp_path / "often.index")
 
 
 def cut_data(prefix):

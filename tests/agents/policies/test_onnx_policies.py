@@ -67,3 +67,11 @@ def test_files_that_are_no_policy_are_refused(tmp_path: Path) -> None:
         content = path.read_bytes().replace(b'"history_length": 8', b'"history_length": 9')
         path.write_bytes(content)
         find_policy(str(path))
+
+
+def test_an_endless_loop_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime", reason="needs the extra `onnx`")
+    monkeypatch.setattr("quicgym.agents.policies.onnx.MOST_SECONDS", 0.2)
+    path = write_onnx(tmp_path / "endless.onnx", endless=True)
+    with pytest.raises(PolicyError, match=r"endless.onnx: a decision took longer than 0.2 s"):
+        find_policy(str(path))

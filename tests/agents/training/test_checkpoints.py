@@ -10,6 +10,17 @@ from quicgym.errors import RunError
 pytestmark = NEEDS_TRAIN
 
 
+def saved(folder, *steps):
+    """Saves a checkpoint of each step, after its evaluation; returns the last one's path."""
+    from quicgym.agents.training.checkpoints import save_checkpoint
+
+    for step in steps:
+        records = [*folder.evaluations(), {"step": step, "reward": 0.5}]
+        folder.write_evaluations(records)
+        path = save_checkpoint(folder, step, {"step": step, "best": {}})
+    return path
+
+
 def leaves(state):
     """What a state holds, by its place: tensors as lists, all else as it is."""
     if isinstance(state, dict):
@@ -39,41 +50,67 @@ def test_a_trainer_is_put_where_its_checkpoint_was_taken(algorithm, here):
 
 
 def test_the_newest_two_checkpoints_are_kept(tmp_path):
-    from quicgym.agents.training.checkpoints import load_newest, save_checkpoint
+    from quicgym.agents.training.checkpoints import load_newest
     from quicgym.agents.training.folder import RunFolder
 
     folder = RunFolder(tmp_path)
-    for step in (0, 5, 160, 1000):
-        save_checkpoint(folder, step, {"step": step})
+    saved(folder, 0, 5, 160, 1000)
     assert [path.name for path in folder.checkpoints()] == [
         "step-000000000160.pt",
         "step-000000001000.pt",
     ]
-    assert load_newest(folder) == {"step": 1000}
+    assert load_newest(folder) == {"step": 1000, "best": {}}
 
 
-@pytest.mark.parametrize("content", [b"", b"no checkpoint"])
-def test_an_older_checkpoint_takes_the_place_of_a_damaged_one(content, tmp_path):
-    from quicgym.agents.training.checkpoints import load_newest, read_checkpoint, save_checkpoint
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no checkpoint",
+        {},
+        [],
+        {"step": "x", "best": {}},
+        {"step": -5, "best": {}},
+        {"step": 2},
+    ],
+)
+def test_an_older_checkpoint_takes_the_place_of_a_damaged_one(content, tmp_path, capsys):
+    import torch
+
+    from quicgym.agents.training.checkpoints import load_newest, read_checkpoint
     from quicgym.agents.training.folder import RunFolder
 
     folder = RunFolder(tmp_path)
-    save_checkpoint(folder, 1, {"step": 1})
-    newest = save_checkpoint(folder, 2, {"step": 2})
-    newest.write_bytes(content)
+    newest = saved(folder, 1, 2)
+    if isinstance(content, bytes):
+        newest.write_bytes(content)
+    else:
+        torch.save(content, newest)
     with pytest.raises(RunError, match=r"step-000000000002\.pt: is no checkpoint"):
         read_checkpoint(newest)
-    assert load_newest(folder) == {"step": 1}
+    assert load_newest(folder) == {"step": 1, "best": {}}
+    assert "step-000000000002.pt: is no checkpoint" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_a_step_that_was_never_measured_is_passed_over(tmp_path, capsys):
+    import torch
+
+    from quicgym.agents.training.checkpoints import load_newest
+    from quicgym.agents.training.folder import RunFolder
+
+    folder = RunFolder(tmp_path)
+    torch.save({"step": 10**15, "best": {}}, saved(folder, 1, 2))
+    assert load_newest(folder) == {"step": 1, "best": {}}
+    assert "evaluations.jsonl has no evaluation" in capsys.readouterr().err
 
 
 def test_the_checkpoint_that_was_just_written_is_kept_beside_damaged_ones_of_later_steps(tmp_path):
-    from quicgym.agents.training.checkpoints import load_newest, save_checkpoint
+    from quicgym.agents.training.checkpoints import load_newest
     from quicgym.agents.training.folder import RunFolder
 
     folder = RunFolder(tmp_path)
-    for step in (1, 700, 800):
-        save_checkpoint(folder, step, {"step": step})
+    saved(folder, 1, 700, 800)
     for damaged in folder.checkpoints():
         damaged.write_bytes(b"")
-    save_checkpoint(folder, 2, {"step": 2})
-    assert load_newest(folder) == {"step": 2}
+    saved(folder, 2)
+    assert load_newest(folder) == {"step": 2, "best": {}}
