@@ -57,11 +57,10 @@ def test_a_command_runs_without_the_streams_that_a_shell_has_closed(
 
 
 def test_a_stream_without_a_minus_sign_gets_a_hyphen(in_folder: Path) -> None:
-    say = (
-        "from quicgym import cli; cli.group = lambda: lambda *a, **o: print('−1 × 2 ⊕'); cli.main()"
-    )
+    say = "print('−1 ≤ 2 ⊕')"
+    code = f"from quicgym import cli; cli.group = lambda: lambda *_, **__: {say}; cli.main()"
     done = subprocess.run(
-        [sys.executable, "-c", say],
+        [sys.executable, "-c", code],
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         text=True,

@@ -107,6 +107,7 @@ def test_a_function_can_compare_with_the_last_step_of_a_row():
 
     environments = make_vec("window", 3, reward=gained, scenario=helper.scenario())
     environments.reset(seed=1)
+    environments.step(np.zeros(3, np.int64))  # begins when the flow does
     for _ in range(3):
         _, rewards, _, _, info = environments.step(np.zeros(3, np.int64))
         assert np.allclose(rewards, info["step_s"])
