@@ -19,6 +19,7 @@ from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import Workers, report_outcome
+from quicgym.plot_style import display_name
 from quicgym.yaml_files import closest
 
 Format = Literal["table", "json", "csv"]
@@ -120,9 +121,15 @@ def run_evaluate(
         print(evaluation.runs.to_csv(index=False), end="")
     else:
         _print(document, versus)
+    from quicgym.agents.evaluation.report import write_report  # jinja2, and matplotlib
+
+    headings, rows = _table(document)
+    shown_rows = [[display_name(policy), *cells] for policy, *cells in rows]
+    report = write_report(evaluation, directory, headings, shown_rows)
     say(
         f"{len(evaluation.runs)} runs (evaluation.json, results.parquet), the time series of seed "
-        f"{first_seed} (series) and {len(evaluation.figures)} pictures (figures) are in {directory}"
+        f"{first_seed} (series) and {len(evaluation.figures)} pictures (figures) are in "
+        f"{directory}; read {report} first"
     )
     return 1 if outcome.failures else 0
 
@@ -229,6 +236,25 @@ def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
         f"{networks}\n",
         highlight=False,
     )
+    headings, rows = _table(document)
+    print_by_columns(headings, rows)
+    console.print(
+        f"\nwithin 1% of best: share of the {networks} with a reward at most 1% below that of the "
+        "best hand-coded controller here",
+        highlight=False,
+    )
+    _print_parts(document)
+    differences = differences_to(document, versus) if versus else notable_differences(document)
+    room = terminal_width()
+    for entry in differences:
+        text = f"IQM {difference_in_words(entry)}"
+        if len(text) > room:  # at a terminal's edge an interval would be cut
+            text = text.replace("; ", "\n  ")
+        console.print(text, highlight=False, markup=False)
+
+
+def _table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Returns the headings and the rows of the table, a row for each policy."""
     means = [entry["mean"] or {} for entry in document["policies"]]
     columns = {
         name: column
@@ -249,20 +275,7 @@ def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
                 number(None if share is None else 100 * share, ".0f"),
             ]
         )
-    print_by_columns(headings, rows)
-    console.print(
-        f"\nwithin 1% of best: share of the {networks} with a reward at most 1% below that of the "
-        "best hand-coded controller here",
-        highlight=False,
-    )
-    _print_parts(document)
-    differences = differences_to(document, versus) if versus else notable_differences(document)
-    room = terminal_width()
-    for entry in differences:
-        text = f"IQM {difference_in_words(entry)}"
-        if len(text) > room:  # at a terminal's edge an interval would be cut
-            text = text.replace("; ", "\n  ")
-        console.print(text, highlight=False, markup=False)
+    return headings, rows
 
 
 def _steered(document: dict[str, Any]) -> str:

@@ -37,7 +37,8 @@ from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
 
 RESULTS = (
-    RUNS_FILE, "results.parquet", "evaluation.json", "series", "figures", PLOTS_FOLDER,
+    RUNS_FILE, "results.parquet", "evaluation.json", "report.html", "series", "figures",
+    PLOTS_FOLDER,
 )  # fmt: skip
 FIGURES = ("iqm", "profiles", "scenarios")
 """The pictures of an evaluation."""

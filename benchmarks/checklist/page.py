@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from importlib.resources import files
 from typing import Any
 
-import jinja2
-
+from quicgym import html_pages
 from quicgym.benchmarks.checklist.model import Checklist
 from quicgym.envs.scenarios.files import as_yaml
 from quicgym.envs.simulation.metrics import METRICS
@@ -15,16 +13,10 @@ from quicgym.envs.simulation.metrics import METRICS
 
 def render(document: dict[str, Any], checklist: Checklist) -> str:
     """Returns the page of a checklist.json."""
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(
-            lambda name: (files(__package__) / name).read_text(encoding="utf-8")
-        ),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     used = {check["number"] for item in document["items"] for check in item["checks"]}
-    return environment.get_template("checklist.html.jinja").render(
+    return html_pages.render(
+        "quicgym.benchmarks.checklist",
+        "checklist.html.jinja",
         document=document,
         summary=summary(document),
         interval=interval,

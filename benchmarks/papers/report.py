@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import mimetypes
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
+from quicgym import html_pages
 from quicgym.benchmarks.papers.drawings import Drawing
 from quicgym.benchmarks.papers.measurements import in_words
 from quicgym.benchmarks.papers.model import Paper
@@ -33,14 +29,6 @@ def write(
     `document` is the content of papers.json, `drawn` has the drawings of each paper, `figures` the
     file of each drawing by its name, and `networks` each scenario's network in words.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(
-            lambda name: (files(__package__) / name).read_text(encoding="utf-8")
-        ),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     sections = [
         {
             "paper": paper,
@@ -51,7 +39,7 @@ def write(
                 {
                     "title": drawing.caption,
                     "error_bars": drawing.error_bars,
-                    **_embedded(figures[drawing.file]),
+                    **html_pages.embedded(figures[drawing.file]),
                 }
                 for drawing in drawn[paper.name]
             ],
@@ -63,7 +51,9 @@ def write(
         for section in sections
         if section["claims"] or section["tables"] or section["figures"]
     ]
-    page = environment.get_template("report.html.jinja").render(
+    page = html_pages.render(
+        "quicgym.benchmarks.papers",
+        "report.html.jinja",
         document=document,
         sections=sections,
         # A verdict that no claim has needs no column.
@@ -75,15 +65,6 @@ def write(
         in_words=in_words,
     )
     write_atomically({file: page})
-
-
-def _embedded(file: Path) -> dict[str, str]:
-    """A picture or a PDF as its type and a URL that holds its bytes."""
-    kind = mimetypes.guess_type(file.name)[0] or ""
-    return {
-        "kind": kind,
-        "url": f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}",
-    }
 
 
 def _networks(paper: Paper, networks: Mapping[str, str]) -> dict[str, str]:
