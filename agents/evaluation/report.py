@@ -191,8 +191,9 @@ def _rank(place: int) -> str:
 
 def _estimate(numbers: Sequence[float | None], form: str) -> str:
     """Returns a value with the ends of its interval, where it has one."""
-    value, *ends = numbers
-    if None in ends:
+    value = numbers[0]
+    ends = [end for end in numbers[1:] if end is not None]
+    if not ends:
         return f"{value:{form}}"
     return f"{value:{form}} [{min(ends):{form}}, {max(ends):{form}}]"
 
@@ -204,7 +205,7 @@ def _networks(evaluation: Evaluation, document: dict[str, Any]) -> list[Network]
     fixed -= set(document["distributions"])
     jobs: dict[tuple[str, int | None], dict[str, list[RunJob]]] = {}
     for job in evaluation.jobs:
-        if job.shown in ranked:
+        if job.shown is not None and job.shown in ranked:
             name = job.scenario.name
             network = jobs.setdefault((name, None if name in fixed else job.seed), {})
             network.setdefault(job.shown, []).append(job)

@@ -19,8 +19,9 @@ def path_in_words(scenario: Scenario) -> str:
     return f"{rate}, {_short(scenario.base_rtt_ms)} ms, {flows}"
 
 
-def _short(number: float) -> str:
+def _short(number: float | None) -> str:
     """Returns a number with three digits, or with all that are before its point."""
+    assert number is not None
     return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 

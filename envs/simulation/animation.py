@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from quicgym.console import count_of
 from quicgym.envs.simulation.plots import RunTraces
 from quicgym.output_folders import write_atomically
 from quicgym.plot_style import GREY, STYLE, Look, display_name, looks_of, shades
@@ -133,7 +134,7 @@ class _Side:
         self,
         take: Take,
         look: Look,
-        panels: Sequence[Axes],
+        panels: Iterable[Axes],
         packets_in_a_square: int,
         moments: np.ndarray,
         window_s: float,
@@ -150,27 +151,28 @@ class _Side:
         queue.set_ylim(-0.7, ROWS - 0.3)
         places = np.arange(ROWS * COLUMNS)
         # The first packet in the queue is at the right, where the link begins.
-        self._places = np.column_stack([COLUMNS - 1 - places // ROWS, places % ROWS])
-        queue.scatter(*self._places.T, s=SQUARE, marker="s", color="#f0f0f0", linewidths=0)
-        self._squares = queue.scatter(
-            *self._places.T, s=SQUARE, marker="s", color=look.colour, linewidths=0
-        )
+        x, y = COLUMNS - 1 - places // ROWS, places % ROWS
+        self._places = np.column_stack([x, y])
+        queue.scatter(x, y, s=SQUARE, marker="s", color="#f0f0f0", linewidths=0)
+        self._squares = queue.scatter(x, y, s=SQUARE, marker="s", color=look.colour, linewidths=0)
         self._count = queue.set_title("0 packets in the queue", loc="right", color=GREY, fontsize=9)
         rates = _rates(take.time_s, take.megabits, moments, window_s)
         capacity = _rates(take.time_s, take.capacity_megabits, moments, window_s)
         rate.fill_between(moments, capacity, color=CAPACITY, linewidth=0)
         rate.text(moments[-1], 0, "capacity ", ha="right", va="bottom", color=GREY)
-        self._lines = [(*rate.plot(moments, rates, color=look.colour, linewidth=1.4), rates)]
+        (line,) = rate.plot(moments, rates, color=look.colour, linewidth=1.4)
+        self._lines = [(line, rates)]
         for of_flow, shade in zip(take.windows, shades(look, len(take.windows)), strict=True):
             values = np.interp(moments, *of_flow, left=np.nan)
-            self._lines.append((*window.plot(moments, values, color=shade.colour), values))
+            (line,) = window.plot(moments, values, color=shade.colour)
+            self._lines.append((line, values))
         window.set_xlabel("time (s)")
 
     def show(self, frame: int) -> list[Any]:
         """Shows the moment of a frame; returns what has changed."""
         packets = round(float(self._packets[frame]))
         self._squares.set_offsets(self._places[: -(-packets // self._in_a_square)])
-        self._count.set_text(f"{packets} packet{'' if packets == 1 else 's'} in the queue")
+        self._count.set_text(f"{count_of(packets, 'packet')} in the queue")
         for line, values in self._lines:
             line.set_data(self._moments[: frame + 1], values[: frame + 1])
         return [self._squares, self._count, *(line for line, _ in self._lines)]

@@ -150,18 +150,19 @@ def draw_overview(runs: Iterable[Mapping[str, Any]]) -> Figure:
     seeds. The bar is the median of the networks.
     """
     matplotlib, figure_class = _matplotlib()
-    rows = [{key: run.get(key) for key in ("controller", "scenario", *OVERVIEW)} for run in runs]
-    names = list(dict.fromkeys(row["controller"] for row in rows))
-    looks = looks_of(names)
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for run in runs:
+        by_name.setdefault(run["controller"], []).append(run)
+    looks = looks_of(by_name)
     with matplotlib.rc_context(STYLE):
-        figure = figure_class(figsize=(TWO_COLUMNS, 0.8 + 0.24 * len(names)))
+        figure = figure_class(figsize=(TWO_COLUMNS, 0.8 + 0.24 * len(by_name)))
         panels = figure.subplots(1, len(OVERVIEW), sharey=True)
         for axes, (metric, label) in zip(panels, OVERVIEW.items(), strict=True):
-            for place, name in enumerate(names):
+            for place, (name, of_name) in enumerate(by_name.items()):
                 by_network: dict[str, list[float]] = {}
-                for row in rows:
-                    if row["controller"] == name and row[metric] is not None:
-                        by_network.setdefault(row["scenario"], []).append(row[metric])
+                for run in of_name:
+                    if run.get(metric) is not None:
+                        by_network.setdefault(run["scenario"], []).append(run[metric])
                 values = [np.mean(of_seeds) for of_seeds in by_network.values()]
                 axes.plot(
                     values, [place] * len(values), linestyle="none", marker="o", markersize=3.5,
@@ -172,8 +173,8 @@ def draw_overview(runs: Iterable[Mapping[str, Any]]) -> Figure:
                               markeredgewidth=1.6, color=looks[name].colour)  # fmt: skip
             axes.set_xlabel(label)
             axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(3))
-        panels[0].set_yticks(range(len(names)), [display_name(name) for name in names])
-        panels[0].set_ylim(len(names) - 0.5, -0.5)
+        panels[0].set_yticks(range(len(by_name)), map(display_name, by_name))
+        panels[0].set_ylim(len(by_name) - 0.5, -0.5)
         figure.draw_without_rendering()
     return figure
 

@@ -188,7 +188,10 @@ SHORT = {"scenario": helper.scenario()}
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"scenario": "trainning"}, "'trainning'; did you mean training.*`quicgym scenarios` has all"),
+        (
+            {"scenario": "trainning"},
+            "'trainning'; did you mean training.*`quicgym scenarios` has all",
+        ),
         ({"scenario": "heldout"}, "'heldout' is a suite.*a distribution, such as 'training'"),
         ({"decision_interval_ms": "100"}, "decision_interval_ms = '100': give a number from 1 to"),
         ({"decision_interval_rtts": True}, "decision_interval_rtts = True: give a number from 0.1"),
