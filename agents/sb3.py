@@ -32,7 +32,7 @@ from quicgym.agents.policies.learned import LearnedPolicy, Sb3Policy, load_polic
 from quicgym.agents.policies.networks import begin_with
 from quicgym.agents.policies.policy import Policy
 from quicgym.envs.decisions import Decisions
-from quicgym.envs.sb3 import Sb3VecEnv, refuse_wrappers
+from quicgym.envs.sb3 import Sb3VecEnv, refuse_wrappers, save
 from quicgym.envs.scenarios.suites import (
     SELECTION_SEED,
     episodes_of,
@@ -65,10 +65,13 @@ class PairedDifference(BaseCallback):
             that it measures the model on other paths than those by which you choose it.
         every: Steps of all rows together between two comparisons.
         controllers: Controllers, as `quicgym evaluate --policy` takes them, the first for the tag.
+        save_best: Path of a file, such as "best.zip", in which `quicgym.envs.sb3.save` keeps the
+            model of the largest difference to the first controller; None: the best one is not kept.
         verbose: 1 prints a line for each comparison.
 
     Attributes:
         best: The name of the best controller; "" before training.
+        best_step: The step of the model with the largest difference so far.
         history: Step and both differences of each comparison.
 
     Raises:
@@ -77,7 +80,7 @@ class PairedDifference(BaseCallback):
             wrapper of your own.
 
     Example:
-        model.learn(500_000, callback=PairedDifference("training-50"))
+        model.learn(500_000, callback=PairedDifference("training-50", save_best="best.zip"))
     """  # noqa: E501 (the table)
 
     def __init__(
@@ -87,6 +90,7 @@ class PairedDifference(BaseCallback):
         paths: int = 256,
         every: int = 50_000,
         controllers: Sequence[str] = CONTROLLERS,
+        save_best: str | Path | None = None,
         verbose: int = 1,
     ) -> None:
         """Loads the paths; the controllers are measured when training starts."""
@@ -99,7 +103,8 @@ class PairedDifference(BaseCallback):
         self._controllers = tuple(controllers)
         self._others: dict[str, np.ndarray] = {}
         self._next = 0
-        self.best = ""
+        self._save_best = save_best
+        self.best, self.best_step = "", 0
         self.history: list[tuple[int, Estimate, Estimate]] = []
 
     def _on_training_start(self) -> None:
@@ -135,6 +140,10 @@ class PairedDifference(BaseCallback):
                 self.logger.record(f"paired/minus_{name}_low", difference.low)
                 self.logger.record(f"paired/minus_{name}_high", difference.high)
         self.logger.dump(self.num_timesteps)
+        if all(differences[first].value > earlier.value for _, earlier, _ in self.history):
+            self.best_step = self.num_timesteps
+            if self._save_best is not None:
+                save(self.model, self._save_best)
         self.history.append((self.num_timesteps, differences[first], differences["best"]))
         if self.verbose:
             print(

@@ -45,8 +45,11 @@ def keywords(function: Callable[..., object]) -> tuple[str, ...]:
 
 
 def check_arguments(given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises TypeError for the first given name that is not known."""
+    """Raises TypeError for the first given name that is not known, in Python's own words.
+
+    TorchRL's GymEnv tries arguments, and knows by these words that one is not there.
+    """
     known = tuple(known)
     for name in given:
         if name not in known:
-            raise TypeError(f"unknown argument {name!r}; {closest(name, known)}")
+            raise TypeError(f"unexpected keyword argument {name!r}; {closest(name, known)}")

@@ -16,6 +16,7 @@ try:
         VecCheckNan,
         VecEnv,
         VecEnvWrapper,
+        VecFrameStack,
         VecMonitor,
         VecNormalize,
         VecVideoRecorder,
@@ -26,7 +27,9 @@ except ImportError as error:
 from gymnasium.spaces import Box, Space
 
 from quicgym.envs.arguments import check_arguments, keywords
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.info import INFO_COLUMNS, row_info
+from quicgym.envs.registration import find_environment
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
 
@@ -40,6 +43,8 @@ Stable-Baselines3 saves the spaces of a model with it, but nothing else of its e
 """
 NORMALIZATION = "quicgym_normalization"
 """The attribute of a model with its VecNormalize, which `save` adds."""
+ALGORITHM = "quicgym_algorithm"
+"""The attribute of a model with the place of its class, which `save` adds."""
 PRIVILEGED = (
     "throughput_share",
     "loss_rate",
@@ -168,6 +173,10 @@ class Sb3VecEnv(VecEnv):
         value = getattr(self._environments, attr_name)
         return [value for _ in self._get_indices(indices)]
 
+    def get_images(self) -> Sequence[np.ndarray]:
+        """Returns a picture of each simulation's episode, of environments with a render mode."""
+        return self._environments.render() or ()
+
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Rows have no attributes of their own."""
         raise AttributeError(f"cannot set {attr_name}: the rows are one object in C++")
@@ -239,7 +248,7 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
 
     Raises:
         ValueError: The model has no environments, or others than those of `make_sb3`, or they have
-            a wrapper whose effect a file cannot keep.
+            a wrapper whose effect a file cannot keep, or observations that no sender has.
     """
     environments = model.get_env()
     inner = None if environments is None else environments.unwrapped
@@ -247,12 +256,37 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
         raise ValueError(
             f"save: the model's environments are {environments!r}; load it with those in which it "
             f"was trained, as in {type(model).__name__}.load({str(path)!r}, "
-            "env=make_sb3('quicgym/Window-v1'))"
+            f"env={_made_by_make_sb3(environments)})"
         )
     refuse_wrappers("save", environments)
+    observations = inner.environments.single_observation_space
+    if model.observation_space != observations:
+        raise ValueError(
+            f"save: the model's observations are {model.observation_space}, and in a network there "
+            f"are only {observations}; train it without privileged=True, or by `quicgym train ppo "
+            "network.privileged_critic=true`, whose critic alone sees what only the network knows"
+        )
     setattr(model.action_space, RECORD, _record(inner.environments))
     setattr(model, NORMALIZATION, model.get_vec_normalize_env())
+    setattr(model, ALGORITHM, f"{type(model).__module__}:{type(model).__qualname__}")
     model.save(path)
+
+
+def _made_by_make_sb3(environments: VecEnv | None) -> str:
+    """Returns the call that makes the environments, which may be of a DummyVecEnv, by make_sb3."""
+    name, arguments = "quicgym/Window-v1", {}
+    try:
+        decisions = None if environments is None else environments.get_attr("decisions")[0]
+    except AttributeError:
+        decisions = None
+    if isinstance(decisions, Decisions):
+        name = find_environment(decisions.environment).id
+        usual = Decisions(decisions.environment).arguments
+        arguments = {
+            key: value for key, value in decisions.arguments.items() if value != usual[key]
+        }
+    given = "".join(f", {key}={value!r}" for key, value in arguments.items())
+    return f"make_sb3({name!r}{given})"
 
 
 def refuse_wrappers(who: str, environments: VecEnv | None) -> None:
@@ -269,6 +303,11 @@ def refuse_wrappers(who: str, environments: VecEnv | None) -> None:
     while isinstance(environments, VecEnvWrapper):
         kind = type(environments)
         normalizations += kind is VecNormalize
+        if kind is VecFrameStack:
+            raise ValueError(
+                f"{who}: the environments have the wrapper VecFrameStack, which no policy has; "
+                "observations look back by themselves: make them with a longer history_length"
+            )
         if kind not in _KNOWN_WRAPPERS or normalizations > 1:
             raise ValueError(
                 f"{who}: the environments have the wrapper {kind.__name__}"

@@ -33,7 +33,7 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.spaces import Discrete, Space
 
-from quicgym.agents.policies.policy import Sb3Model, call_reset, check_observations
+from quicgym.agents.policies.policy import Sb3Model, call_reset, check_observations, in_one_line
 from quicgym.controllers import Controller
 from quicgym.envs.actions import action_space
 from quicgym.envs.decisions import Decisions
@@ -61,7 +61,7 @@ class PolicyFile(Protocol):
         """Returns what an exception says, with its place."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FilePolicy:
     """An object of a file, `file.py:object`, or an ONNX file as a policy; its actions are checked.
 
@@ -79,6 +79,8 @@ class FilePolicy:
     has_decisions: bool
     restart: Callable[[], Any] | None = None
     action_space: Space = field(init=False)
+
+    __repr__ = in_one_line
 
     def __post_init__(self) -> None:
         """Finds the action space, and tries the policy on observations of zeros."""

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ import numpy as np
 from quicgym import _core
 from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
-from quicgym.agents.policies.policy import Sb3Model, check_observations
+from quicgym.agents.policies.policy import Sb3Model, check_observations, in_one_line
 from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.controllers import refuse_place
 from quicgym.envs.action_effect import action_effect, differs
@@ -132,7 +133,7 @@ class PolicyDescription:
         return json.dumps(fields, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnedPolicy:
     """A network as a policy; it takes the most likely action, and draws nothing.
 
@@ -152,6 +153,8 @@ class LearnedPolicy:
     network: StoredNetwork | Actor
     description: PolicyDescription | None = None
     options: dict[str, Any] | None = None
+
+    __repr__ = in_one_line
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves out the network in C++, which a copy makes again."""
@@ -290,7 +293,7 @@ def _read_description(path: Path) -> PolicyDescription:
         raise PolicyError(f"{path}: {error}") from None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sb3Policy:
     """A model of Stable-Baselines3, and the VecNormalize of its training.
 
@@ -302,6 +305,8 @@ class Sb3Policy:
     model: Any
     normalization: Any = None
     options: dict[str, Any] | None = None
+
+    __repr__ = in_one_line
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns the likeliest action for each row of observations, or for one.
@@ -330,7 +335,6 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
             "trust where it comes from, say trust_zip=True (--trust-zip)"
         )
     try:
-        from stable_baselines3 import PPO, SAC, TD3
         from stable_baselines3.common.save_util import load_from_zip_file
 
         from quicgym.envs.sb3 import NORMALIZATION, RECORD
@@ -346,16 +350,19 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
         raise PolicyError(f"{path}: is no model of Stable-Baselines3: {error}") from None
     if data is None:
         raise PolicyError(f"{path}: is no model of Stable-Baselines3: it has no file `data`")
-    marks: dict[str, Any] = {"clip_range": PPO, "target_entropy": SAC, "target_policy_noise": TD3}
-    algorithm = next((marks[mark] for mark in marks if mark in data), None)
-    if algorithm is None:
-        raise PolicyError(f"{path}: is no model of PPO, SAC or TD3")
-    model = algorithm.load(path, device="cpu")
+    algorithm = _algorithm_of(path, data)
     remedy = (
         f"load it with the environments in which it was trained, "
         f"model = {algorithm.__name__}.load({str(path)!r}, env=...), and save it by "
         f"quicgym.envs.sb3.save(model, {str(path)!r})"
     )
+    try:
+        model = algorithm.load(path, device="cpu")
+    except Exception as error:  # such as a MaskablePPO, whose file looks like a PPO's
+        raise PolicyError(
+            f"{path}: is no model of {algorithm.__name__} ({' '.join(str(error).split())[:200]}); "
+            "save it by quicgym.envs.sb3.save, which keeps its class"
+        ) from error
     record = getattr(model.action_space, RECORD, None)
     if record is None:
         fit = [
@@ -391,3 +398,34 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
             f"{remedy}, with env=VecNormalize.load(STATISTICS, make_sb3(...))"
         )
     return Sb3Policy(path.stem, decisions, model, normalization)
+
+
+def _algorithm_of(path: Path, data: Mapping[str, Any]) -> Any:
+    """Returns the class of a model: the one that `quicgym.envs.sb3.save` named, or a likely one."""
+    from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
+
+    from quicgym.envs.sb3 import ALGORITHM
+
+    named = data.get(ALGORITHM)
+    if named is not None:
+        module, _, name = str(named).partition(":")
+        try:
+            return getattr(import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise PolicyError(
+                f"{path}: its class {named} cannot be imported ({error}); install its package"
+            ) from None
+    marks: dict[str, Any] = {
+        "clip_range": PPO,
+        "target_entropy": SAC,
+        "target_policy_noise": TD3,
+        "exploration_fraction": DQN,
+        "normalize_advantage": A2C,  # PPO has that, too
+    }
+    algorithm = next((marks[mark] for mark in marks if mark in data), None)
+    if algorithm is None:
+        raise PolicyError(
+            f"{path}: its class is not known; save the model by quicgym.envs.sb3.save, which keeps "
+            "it"
+        )
+    return algorithm

@@ -38,6 +38,14 @@ class Policy(Protocol):
         """Returns an action for each row of observations, or the action for one."""
 
 
+def in_one_line(policy: Policy) -> str:
+    """Returns a policy's name and environment, without its weights: a `__repr__`."""
+    decisions = policy.decisions
+    environment = find_environment(decisions.environment).id
+    every = f"{decisions.decision_interval_ms:g} ms"
+    return f"<{type(policy).__name__} {policy.name} in {environment}, every {every}>"
+
+
 @runtime_checkable
 class StatefulPolicy(Policy, Protocol):
     """A policy that keeps a state for each row, or that draws random numbers.
@@ -76,7 +84,7 @@ def call_reset(reset: Callable[..., Any], seed: int) -> None:
     reset(**({"seed": seed} if takes_seed else {}))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConstantPolicy:
     """The same action for every observation."""
 
@@ -84,6 +92,8 @@ class ConstantPolicy:
     action: np.ndarray
     options: dict[str, Any] | None = None
     decisions: Decisions = Decisions()
+
+    __repr__ = in_one_line
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns the action, once per row."""
@@ -117,6 +127,7 @@ class RandomPolicy:
 
     name = "random"
     options: dict[str, Any] | None = None
+    __repr__ = in_one_line
 
     def __init__(
         self, action_space: Space, seed: int = 0, decisions: Decisions | None = None

@@ -94,6 +94,31 @@ def test_the_difference_is_logged_and_is_the_one_of_an_evaluation(scenario_file)
     assert low <= logged[-1][1] <= high
 
 
+def test_the_model_of_the_largest_difference_is_kept(scenario_file, tmp_path, monkeypatch):
+    from quicgym.agents import sb3
+
+    rewards = iter([0.1, 0.3, 0.2])
+    monkeypatch.setattr(
+        sb3.PairedDifference,
+        "_rewards",
+        lambda self, policy: np.full((1, 2), 0.0 if policy.name == "bbr" else next(rewards)),
+    )
+    callback = sb3.PairedDifference(
+        scenario_file,
+        paths=2,
+        every=64,
+        controllers=("bbr",),
+        save_best=tmp_path / "best.zip",
+        verbose=0,
+    )
+    model = ppo(make())
+    model.learn(128, callback=callback)
+    assert callback.best_step == 64
+    with pytest.warns(UserWarning, match="runs code"):
+        best = quicgym.load_policy(tmp_path / "best.zip", trust_zip=True)
+    assert best.model.num_timesteps == 64
+
+
 def test_a_recurrent_model_is_compared_with_the_memory_that_it_has(scenario_file):
     from helpers.recurrent import Counts, CountsDecisions
     from stable_baselines3 import PPO

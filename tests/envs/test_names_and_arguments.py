@@ -108,7 +108,7 @@ MAKERS = {
 )
 def test_a_misspelt_argument_has_a_suggestion(maker, misspelt, meant):
     with pytest.raises(
-        TypeError, match=f"unknown argument '{misspelt}'; did you mean {meant}"
+        TypeError, match=f"unexpected keyword argument '{misspelt}'; did you mean {meant}"
     ) as caught:
         MAKERS[maker](**{misspelt: 1})
     assert " self," not in str(caught.value)

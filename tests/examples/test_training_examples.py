@@ -93,3 +93,11 @@ def test_random_choices_do_not_depend_on_the_episodes_before_so_nor_on_the_jobs(
         play(policy, scenario, seed=seed).metrics["reward"] for seed in (0, 1, 0)
     )
     assert first == again != second
+
+
+@pytest.mark.train
+def test_torchrl_makes_an_environment_by_its_id() -> None:
+    """TorchRL tries the argument frameskip, and takes a refusal in Python's words alone."""
+    gym = pytest.importorskip("torchrl.envs")
+    environment = gym.GymEnv("quicgym/Window-v1", scenario="ebcc-single")
+    assert environment.reset()["observation"].shape == (98,)

@@ -160,3 +160,72 @@ def test_the_logs_of_stable_baselines3_have_the_mean_return():
     model.learn(64)
     assert model.ep_info_buffer
     assert all(episode["l"] == 20 for episode in model.ep_info_buffer)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "environment"),
+    [
+        ("stable_baselines3", "DQN", "window"),
+        ("stable_baselines3", "A2C", "rate"),
+        ("sb3_contrib", "QRDQN", "window"),
+        ("sb3_contrib", "TRPO", "rate"),
+        ("sb3_contrib", "MaskablePPO", "window"),
+        ("sb3_contrib", "RecurrentPPO", "window"),
+    ],
+)
+def test_every_algorithm_comes_back_as_itself(package, name, environment, tmp_path):
+    from quicgym.envs.sb3 import save
+
+    algorithm = getattr(pytest.importorskip(package), name)
+    policy = "MlpLstmPolicy" if name == "RecurrentPPO" else "MlpPolicy"
+    environments = make(environment)
+    model = algorithm(policy, environments, device="cpu", seed=1)
+    save(model, tmp_path / "mine.zip")
+    loaded = load(tmp_path / "mine.zip")
+    assert type(loaded.model) is algorithm
+    observations = environments.reset()
+    expected, _ = model.predict(observations, deterministic=True)
+    assert np.array_equal(loaded(observations), expected)
+    model = algorithm(policy, environments, device="cpu", seed=1)
+    model.save(tmp_path / "plain.zip")
+    if package == "stable_baselines3":
+        assert type(load(tmp_path / "plain.zip").model) is algorithm
+    elif name in ("QRDQN", "MaskablePPO"):  # the policies of the others decide alone
+        with pytest.raises(quicgym.PolicyError, match=r"save it by quicgym\.envs\.sb3\.save"):
+            load(tmp_path / "plain.zip")
+
+
+def test_save_refuses_what_load_policy_would_refuse(tmp_path):
+    from stable_baselines3.common.vec_env import VecFrameStack
+
+    from quicgym.envs.sb3 import save
+
+    with pytest.raises(ValueError, match="VecFrameStack.*longer history_length"):
+        save(train(VecFrameStack(make("window"), 2)), tmp_path / "mine.zip")
+    with pytest.raises(ValueError, match="without privileged=True"):
+        save(train(make("window", privileged=True)), tmp_path / "mine.zip")
+
+
+def test_the_remedy_for_other_environments_has_their_own_arguments(tmp_path):
+    import gymnasium
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from quicgym.envs.sb3 import save
+
+    def environment():
+        return gymnasium.make("quicgym/Rate-v1", scenario="ebcc-single", decision_interval_ms=200)
+
+    model = train(DummyVecEnv([environment] * 2))
+    remedy = r"env=make_sb3\('quicgym/Rate-v1', decision_interval_ms=200\)"
+    with pytest.raises(ValueError, match=remedy):
+        save(model, tmp_path / "mine.zip")
+
+
+def test_environments_with_a_render_mode_draw_their_simulations():
+    environments = make("window", render_mode="rgb_array")
+    environments.reset()
+    environments.step(np.array([6, 6]))
+    assert len(environments.get_images()) == 2
+    assert environments.render("rgb_array").ndim == 3
+    with pytest.raises(ValueError, match="render_mode = 'human'"):
+        make("window", render_mode="human")

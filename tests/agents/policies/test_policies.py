@@ -71,6 +71,13 @@ def test_a_policy_in_an_environment_without_its_arguments_says_how_to_make_the_r
     policy(observations)
 
 
+@pytest.mark.parametrize("name", ["ebcc", "random", "window"])
+def test_a_policy_is_shown_in_one_line(name):
+    text = repr(find_policy(name))
+    assert name in text and "quicgym/" in text
+    assert "\n" not in text and len(text) < 100
+
+
 def test_random_policies_follow_their_seed():
     environment = gymnasium.make("quicgym/Rate-v1", scenario=helper.scenario())
     space = environment.action_space
