@@ -32,10 +32,11 @@ from quicgym.envs.scenarios.files import described, load_scenario, scenario_from
 from quicgym.envs.scenarios.mixtures import Mixture, ScenarioFolder, load_mixture
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.validation import problem, validated
-from quicgym.yaml_files import CONFIGS, closest, is_path, read_yaml, yaml_names
+from quicgym.yaml_files import CONFIGS, closest, is_path, natural_order, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
 
 SUITES = CONFIGS / "suites"
+DRAWN_SUITES = CONFIGS / "drawn-suites.yaml"
 WORLD_SUITES = tuple(
     f"heldout-{world}"
     for world in (
@@ -58,11 +59,18 @@ _ONLY_MIXTURES = frozenset(("mixture",))
 
 def suite_names() -> list[str]:
     """Returns the names of the suites that quicgym brings."""
-    return yaml_names(SUITES)
+    return sorted([*yaml_names(SUITES), *_drawn_suites()], key=natural_order)
+
+
+@cache
+def _drawn_suites() -> dict[str, DrawnSuite]:
+    """Returns quicgym's own drawn suites, by name."""
+    suites = parse_yaml(DRAWN_SUITES.read_text(encoding="utf-8"))
+    return {name: DrawnSuite.model_validate(suite) for name, suite in suites.items()}
 
 
 class DrawnSuite(CheckedModel):
-    """A suite whose scenarios are drawn; see configs/suites/heldout-lan.yaml and leo.yaml."""
+    """A suite whose scenarios are drawn; see configs/drawn-suites.yaml."""
 
     held_out_of: str | None = None
     """A distribution, by name or path; its held-out cells are drawn from."""
@@ -248,15 +256,17 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     name, step = _split_sample(text)
     if step is not None:
         return _sample(text, load_suite(name), step)
-    if text not in suite_names() and text in (*scenario_names(), *distribution_names()):
-        return (load_entry(text),)
-    data, file, folder = read_yaml(
-        name_or_path,
-        SUITES,
-        "suite",
-        ScenarioError,
-        otherwise=", or the name of a scenario or a distribution",
-    )
+    if text in _drawn_suites():
+        return _drawn_suites()[text].draw(Path())
+    if not is_path(name_or_path) and text not in suite_names():
+        if text in (*scenario_names(), *distribution_names()):
+            return (load_entry(text),)
+        known = closest(text, suite_names())
+        raise ScenarioError(
+            f"unknown suite {text!r}; {known}; or give a YAML's path, or the name of a scenario "
+            "or a distribution"
+        )
+    data, file, folder = read_yaml(name_or_path, SUITES, "suite", ScenarioError)
     if isinstance(data, dict) and "per_cell" in data:
         return validated(HeldOutOfStress, data, file, ScenarioError).draw()
     if isinstance(data, dict) and not data.keys().isdisjoint(("held_out_of", "drawn_from")):

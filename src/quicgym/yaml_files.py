@@ -71,23 +71,18 @@ def read_yaml(
     folder: Traversable,
     what: str,
     error: type[Exception],
-    *,
-    otherwise: str = "",
 ) -> YamlFile:
     """Reads one of `yaml_names(folder)`, or a path; see `is_path`.
 
     `what` is the kind of the file, such as "scenario". `error` is raised, with file, line and
-    remedy, where there is no such file or no YAML in it; `otherwise` ends the message that names
-    what else could be given.
+    remedy, where there is no such file or no YAML in it.
     """
     text = str(name_or_path)
     if is_path(name_or_path):
         return read_yaml_file(Path(name_or_path), error)
     if text not in yaml_names(folder):
-        raise error(
-            f"unknown {what} {text!r}; {closest(text, yaml_names(folder))}; "
-            f"or give a YAML's path{otherwise}"
-        )
+        known = closest(text, yaml_names(folder))
+        raise error(f"unknown {what} {text!r}; {known}; or give a YAML's path")
     file = folder / f"{text}.yaml"
     content = file.read_text(encoding="utf-8")
     return YamlFile(_parsed(content, file.name, error), file.name, Path(str(folder)))

@@ -8,11 +8,11 @@ import time
 
 import pytest
 from helpers.commands import run_in_copy, start_process
+from helpers.scenarios import suite_text
 from helpers.training import write_config
 
 from quicgym import load_policy
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITES
-from quicgym.yaml_files import CONFIGS
 
 pytestmark = pytest.mark.train
 UNCHANGED = ("train", "tiny.yaml", "hyperparameters.learning_rate=1e-20", "--out", "run")
@@ -83,7 +83,9 @@ def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
 @pytest.mark.parametrize("suite", HELD_OUT_SUITES)
 def test_suites_that_results_are_reported_on_may_not_choose(suite, quicgym, tmp_path):
     config = write_config(tmp_path)
-    for chosen in (suite, CONFIGS / f"suites/{suite}.yaml"):
+    copy = tmp_path / "copy.yaml"
+    copy.write_text(suite_text(suite))
+    for chosen in (suite, copy):
         arguments = (config, f"evaluation.suite={chosen}", "--out", "run")
         assert "no longer held out" in quicgym("train", *arguments, status=2).stderr
         assert not (tmp_path / "run").exists()

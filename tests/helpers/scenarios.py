@@ -5,7 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from quicgym import Scenario
+from quicgym.envs.scenarios.suites import DRAWN_SUITES, SUITES
+
+
+def suite_text(name: str) -> str:
+    """The YAML of a suite that quicgym brings."""
+    drawn = yaml.safe_load(DRAWN_SUITES.read_text(encoding="utf-8"))
+    if name in drawn:
+        return yaml.safe_dump(drawn[name])
+    return (SUITES / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def dumbbell(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from helpers.scenarios import suite_text
 
 from quicgym import _core
 from quicgym.agents.evaluation.rollouts import play
@@ -26,7 +27,6 @@ from quicgym.agents.tuning.sweep_trial import SweepTrial, measure
 from quicgym.benchmarks.leaderboard import SUITES
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITES, WORLD_SUITES, load_entry, scenario_of
-from quicgym.yaml_files import CONFIGS
 
 GRID = """
 name: mine
@@ -133,7 +133,7 @@ def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None
         with pytest.raises(ScenarioError, match=f"'{named}': it is for evaluation alone"):
             load_sweep(str(file), ["scenarios=[]", f"suite={named}"])
     copy = file.with_name("copy.yaml")
-    copy.write_text((CONFIGS / f"suites/{suite}.yaml").read_text())
+    copy.write_text(suite_text(suite))
     sweep = load_sweep(str(file), ["scenarios=[]", f"suite={copy}", "engine=ns3"])
     with pytest.raises(ScenarioError, match=f"is the suite {suite}: it is for evaluation alone"):
         sweep.load_scenarios()

@@ -33,7 +33,7 @@ def test_a_distribution_starts_from_another_one(tmp_path):
     (tmp_path / "mine.yaml").write_text(
         "base: training-50\nname: mine\nrate_mbps: {maximum: 30}\nloss: null\n"
     )
-    (tmp_path / "yours.yaml").write_text("base: mine.yaml\nname: yours\nduration_s: 5\n")
+    (tmp_path / "yours.yaml").write_text("base: mine.yaml\nname: yours\nduration_s: 10\n")
     training, mine = load_distribution("training"), load_entry(tmp_path / "mine.yaml")
     yours = load_entry(tmp_path / "yours.yaml")
     assert mine == training.model_copy(
@@ -44,7 +44,7 @@ def test_a_distribution_starts_from_another_one(tmp_path):
             "loss": None,
         }
     )
-    assert yours == mine.model_copy(update={"name": "yours", "duration_s": 5.0})
+    assert yours == mine.model_copy(update={"name": "yours", "duration_s": 10.0})
 
 
 @pytest.mark.parametrize(
