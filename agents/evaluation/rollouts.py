@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from quicgym import _core
-from quicgym.agents.policies.policy import Policy, StatefulPolicy, call_reset
+from quicgym.agents.policies.policy import KnowingPolicy, Policy, StatefulPolicy, call_reset
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.environment import refuse_overrides
 from quicgym.envs.episodes import DrawnElsewhere, EpisodeChoice, EpisodeSource
@@ -153,6 +153,8 @@ def _play(
         while batch.selected.any():
             actions = policy(batch.observations)
             batch.set_actions(actions)
+            if isinstance(policy, KnowingPolicy):
+                policy.steer(batch)
             batch.step()
             if watch is not None:
                 watch.stepped(batch, actions)

@@ -12,6 +12,7 @@ from typing import Literal
 from quicgym import controllers
 from quicgym.agents.policies.from_file import load_policy_of_file
 from quicgym.agents.policies.hand_coded import STEERED, controller_policy, parse_parameters
+from quicgym.agents.policies.omniscient import Omniscient
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.controllers import ControllerFileError
 from quicgym.envs.actions import action_space
@@ -53,6 +54,8 @@ def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned
     _, choice = split_alias(choice)
     if choice == "random":
         return "random"
+    if choice == "omniscient":
+        return "static"
     controller, parameters = controllers.split_parameters(choice)
     if stack_of_controller(choice) is not None:
         return "baseline"
@@ -102,10 +105,10 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
 
     Args:
         choice: Name of a controller of the catalogue, such as "cubic", also with parameters, such
-            as "ebcc:gamma=60,beta=0.7"; or "random". A controller may be named by its place, see
-            quicgym.controllers.choices. A learned policy is what `load_policy` takes: the name of a
-            published one, or the path of a JSON description. The description may also be an agent's
-            of other authors, with parameters. An object of a Python file is
+            as "ebcc:gamma=60,beta=0.7"; or "random" or "omniscient". A controller may be named by
+            its place, see quicgym.controllers.choices. A learned policy is what `load_policy`
+            takes: the name of a published one, or the path of a JSON description. The description
+            may also be an agent's of other authors, with parameters. An object of a Python file is
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
             A network in ONNX is "path/to/file.onnx": see quicgym.agents.policies.onnx.
             Any of these may follow an alias, as in "mine=runs/ppo".
@@ -127,6 +130,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     kind = policy_kind(choice)
     if kind == "random":
         return RandomPolicy(action_space("tuning"))
+    if choice == "omniscient":
+        return Omniscient()
     if choice.endswith(".onnx"):
         from quicgym.agents.policies.onnx import load_onnx  # and onnxruntime, for those alone
 
@@ -151,7 +156,7 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         return controller_policy(controller, action_space("tuning"), **values)
     is_path = choice.endswith((".json", ".zip")) or "/" in choice or Path(choice).is_dir()
     if not choice or not is_path and choice not in pretrained_names():
-        known = [*controllers.names(), "random", *pretrained_names()]
+        known = [*controllers.names(), "random", "omniscient", *pretrained_names()]
         raise ScenarioError(
             f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "
             "path of a description (.json), a training run's folder, an ONNX file (.onnx), or an "

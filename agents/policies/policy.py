@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.spaces import Space
@@ -17,6 +17,9 @@ from gymnasium.vector.utils import batch_space
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.registration import find_environment
 from quicgym.errors import PolicyError
+
+if TYPE_CHECKING:
+    from quicgym.envs.batch import EpisodeBatch
 
 
 class Policy(Protocol):
@@ -57,6 +60,14 @@ class StatefulPolicy(Policy, Protocol):
 
     def reset(self) -> None:
         """Forgets all flows; the next call is the first decision of others."""
+
+
+@runtime_checkable
+class KnowingPolicy(Policy, Protocol):
+    """A policy that knows the network, so no sender can have it; evaluations alone play it."""
+
+    def steer(self, batch: EpisodeBatch) -> None:
+        """Sets what its flows do until the next decision, before each step of the batch."""
 
 
 def check_observations(policy: Policy, observations: np.ndarray, numbers: int) -> None:
