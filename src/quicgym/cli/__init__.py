@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -20,6 +22,8 @@ from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.errors import UserError, missing_extra
 from quicgym.output_folders import DISK_ERRORS
 
+COMPLETE = "_QUICGYM_COMPLETE"
+"""What a shell that completes a line sets in the environment."""
 MOST_CHARACTERS = 200
 """Of a command's description in `quicgym --help`."""
 
@@ -43,7 +47,6 @@ app = typer.Typer(
     cls=_Groups,
     help="QUIC congestion control in simulation: baselines, environments, learned agents.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -130,11 +133,21 @@ def _refuse_other_bytes(arguments: Sequence[str]) -> None:
             )
 
 
+def _spread_completion() -> None:
+    """Spreads a line that a shell wants completed, which it gives in the environment."""
+    for name in {"COMP_WORDS", "_TYPER_COMPLETE_ARGS"} & {*os.environ}:  # bash, and all others
+        words = re.split(r"\s", os.environ[name])
+        words = spread(words[: int(os.environ.get("COMP_CWORD", len(words))) + 1])
+        os.environ |= {name: " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+
+
 def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=PLAIN_TEXT)
+    if COMPLETE in os.environ:
+        _spread_completion()
     try:
         _refuse_other_bytes(sys.argv)
         group()(spread(sys.argv[1:]), prog_name="quicgym")

@@ -23,6 +23,7 @@ def attack(
         str,
         typer.Argument(
             metavar="CONTROLLER_OR_POLICY",
+            autocompletion=options.complete_policies,
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
             "policy's JSON, a training run's folder, or an object of a Python file "
             "(agent.py:policy; runs the file).",
@@ -32,6 +33,7 @@ def attack(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="What it is compared with, named in the same way; one or more. Default: cubic, "
             "bbr and bbr3.",
         ),

@@ -32,6 +32,7 @@ def baselines(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="Agents that are compared, as `quicgym evaluate --policy` takes them; one or "
             "more. Default: the published ones.",
         ),

@@ -23,6 +23,7 @@ def checklist(
         str,
         typer.Argument(
             metavar="CONTROLLER_OR_POLICY",
+            autocompletion=options.complete_policies,
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
             "policy's JSON, a training run's folder, or an object of a Python file "
             "(agent.py:policy; runs the file).",
@@ -31,7 +32,9 @@ def checklist(
     checklist: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help=f"{options.config_names('checklists')}, or a YAML of that form."
+            metavar="NAME",
+            autocompletion=options.complete_configs("checklists"),
+            help=f"{options.config_names('checklists')}, or a YAML of that form.",
         ),
     ] = "rfc9743",
     seeds: options.Seeds = 5,

@@ -24,6 +24,7 @@ def coexist(
         list[str],
         typer.Argument(
             metavar="SUBJECT...",
+            autocompletion=options.complete_policies,
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
             "policy's JSON, a training run's folder, an object of a Python file "
             "(agent.py:policy; runs the file), or baselines: all controllers; an alias may "
@@ -33,7 +34,9 @@ def coexist(
     beside: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Controllers of the flows beside; one or more.  [default: cubic]"
+            metavar="NAME",
+            autocompletion=options.complete_controllers,
+            help="Controllers of the flows beside; one or more.  [default: cubic]",
         ),
     ] = None,
     counts: Annotated[

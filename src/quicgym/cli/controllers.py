@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from quicgym import controllers as catalogue
+from quicgym.cli import options
 from quicgym.console import wide_console
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.yaml_files import closest
@@ -21,7 +22,9 @@ def controllers(
     name: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Controllers to list, also as 'bbr*'. Default: all."
+            metavar="[NAME]...",
+            autocompletion=options.complete_controllers,
+            help="Controllers to list, also as 'bbr*'. Default: all.",
         ),
     ] = None,
 ) -> None:

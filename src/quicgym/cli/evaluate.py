@@ -29,6 +29,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
             "policy's JSON, a training run's folder, an ONNX file, an object of a Python file "
             "(agent.py:policy; runs the file), random, or baselines: all controllers; an alias may "
@@ -72,6 +73,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="Print the difference of every policy to this one; one or more.",
         ),
     ] = None,
@@ -79,6 +81,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="The policy has one flow, and this controller the other flows that name none. "
             "Default: the policy has all of them.",
         ),

@@ -25,6 +25,7 @@ def league(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
             "policy's JSON, a training run's folder, an agent that `quicgym import-agent` wrote, "
             "an object of a Python file (agent.py:policy; runs the file), or baselines: all "
@@ -36,6 +37,7 @@ def league(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="More participants, named as above; one or more. The policies and these are the "
             "field that all win rates are of. Default: the policies alone.",
         ),

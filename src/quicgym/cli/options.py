@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from quicgym import controllers
+from quicgym.envs import scenario_names
 from quicgym.plot_style import FigureFormat
 from quicgym.yaml_files import CONFIGS, yaml_names
 
@@ -37,18 +40,52 @@ class ReportFormat(StrEnum):
     html = "html"
 
 
+Complete = Callable[[str], list[str]]
+"""What completes a word at the shell: from what was typed to what it may become."""
+
+
+def completing(names: Callable[[], Iterable[str]]) -> Complete:
+    """Returns what completes a word to one of these names, which are asked for when it is."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def _policies() -> list[str]:
+    from quicgym.agents.policies.by_name import pretrained_names
+
+    return [*pretrained_names(), *controllers.names()]
+
+
+def _suites() -> list[str]:
+    from quicgym.envs.scenarios.distributions import distribution_names
+    from quicgym.envs.scenarios.suites import suite_names
+
+    return [*suite_names(), *distribution_names(), *scenario_names()]
+
+
+complete_scenarios = completing(scenario_names)
+complete_controllers = completing(controllers.names)
+complete_policies = completing(_policies)
+complete_suites = completing(_suites)
+
 Format = Annotated[ResultFormat, typer.Option(help="What is printed on standard output.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results and figures are written.")]
 Scenario = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; one or more."
+        metavar="NAME",
+        autocompletion=complete_scenarios,
+        help="A name from `quicgym scenarios` or a YAML's path; one or more.",
     ),
 ]
 Suite = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
+        autocompletion=complete_suites,
         help="heldout, papers, stress, validation, a scenario, a distribution, of which each seed "
         "draws a scenario, or a YAML's path; heldout/8 takes every 8th scenario of a suite; one or "
         "more.",
@@ -115,6 +152,7 @@ Controller = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
+        autocompletion=complete_controllers,
         help="A name from `quicgym controllers`, also with parameters (ebcc:gamma=3), a class of "
         "yours: file.py:Class, package.module:Class, or library.so:name in C++, or an agent that "
         "`quicgym import-agent` wrote (agent.json); one or more.",
@@ -129,6 +167,11 @@ Changes = Annotated[
 Figures = Annotated[
     FigureFormat, typer.Option(help="Of the figures' files; pdf and svg are vector graphics.")
 ]
+
+
+def complete_configs(folder: str) -> Complete:
+    """Returns what completes the names of a folder of configurations."""
+    return completing(lambda: yaml_names(CONFIGS / folder))
 
 
 def config_names(folder: str) -> str:

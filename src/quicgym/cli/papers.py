@@ -25,6 +25,7 @@ def papers(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_configs("papers"),
             help=f"{options.config_names('papers')}, or a YAML of that form; one or more. "
             "Default: all.",
         ),

@@ -21,13 +21,16 @@ def real(
     scenario: Annotated[
         list[str],
         typer.Option(
-            metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; one or more."
+            metavar="NAME",
+            autocompletion=options.complete_scenarios,
+            help="A name from `quicgym scenarios` or a YAML's path; one or more.",
         ),
     ],
     controller: Annotated[
         list[str],
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="A controller, a learned policy, or one of the stack's own; one or more.",
         ),
     ],

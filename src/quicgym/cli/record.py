@@ -20,6 +20,7 @@ def record(
         list[str],
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_policies,
             help="A published policy, a policy's JSON, a training run's folder, an object of a "
             "Python file (agent.py:policy; runs the file), random, or a controller that the "
             "environment has as an action; one or more.",
@@ -30,6 +31,7 @@ def record(
         str,
         typer.Option(
             metavar="NAME",
+            autocompletion=options.complete_suites,
             help="A scenario, a distribution, of which each seed draws a scenario, a suite that is "
             "not held out, or a YAML's path.",
         ),

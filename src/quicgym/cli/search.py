@@ -22,6 +22,7 @@ def search(
         str,
         typer.Argument(
             metavar="CONFIG",
+            autocompletion=options.complete_configs("searches"),
             help=f"{options.config_names('searches')}, or a YAML of that form.",
         ),
     ],

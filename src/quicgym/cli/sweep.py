@@ -23,6 +23,7 @@ def sweep(
         str,
         typer.Argument(
             metavar="CONFIG",
+            autocompletion=options.complete_configs("sweeps"),
             help=f"{options.config_names('sweeps')}, or a YAML of that form.",
         ),
     ],

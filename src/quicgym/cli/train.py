@@ -28,6 +28,7 @@ def train(
         str,
         typer.Argument(
             metavar="CONFIG",
+            autocompletion=options.complete_configs("training"),
             help=f"{options.config_names('training')}, or a YAML of that form.",
         ),
     ],

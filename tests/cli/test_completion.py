@@ -1,0 +1,39 @@
+"""What the command offers a shell that completes a line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def completed(line: str, shell: str) -> list[str]:
+    """The words that the line's last one may become; the environment is as the shells set it."""
+    words = line.split(" ")
+    variables = {"_QUICGYM_COMPLETE": f"complete_{shell}"}
+    if shell == "bash":
+        variables |= {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+    else:
+        variables |= {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    command = [sys.executable, "-c", "from quicgym.cli import main; main()"]
+    run = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
+    return [line.partition("\t")[0] for line in run.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("shell", "line", "words"),
+    [
+        ("bash", "quicgym eva", ["evaluate"]),
+        ("bash", "quicgym evaluate --suite heldout --policy cubic wi", ["window"]),
+        ("bash", "quicgym baselines --scenario single ebcc-f", ["ebcc-flows-3", "ebcc-flows-5"]),
+        ("fish", "quicgym controllers bbr-s", ["bbr-smooth"]),
+        ("fish", "quicgym evaluate --suite heldout pap", ["papers"]),
+        ("fish", "quicgym evaluate --suite heldout --pol", ["--policy"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_names(
+    shell: str, line: str, words: list[str]
+) -> None:
+    assert completed(line, shell) == words
