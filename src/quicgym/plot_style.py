@@ -132,6 +132,7 @@ NAMES = {
     "bbr3": "BBRv3",
     "prague": "Prague",
     "random": "Random",
+    "omniscient": "Omniscient",
     "ebcc": "eBCC",
     "ibcca": "IBCCA",
     "ledbat++": "LEDBAT++",
