@@ -36,7 +36,7 @@ help:
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
 	@echo "make playground  the simulator in a browser tab, one file in build/playground; needs Emscripten and npm"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan; ARGS=all, threads, real, real-threads"
-	@echo "make fuzz BUDGET_S=3600  search for failures that long; writes results/reports/reliability.md; needs clang"
+	@echo "make fuzz BUDGET_S=3600  search for failures that long; needs clang"
 	@echo "make wheels     build source distributions and wheels of both distributions into dist/"
 	@echo "make clean      remove build/ and $(VENV)"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"

@@ -1,1 +1,1 @@
-"""A reliability campaign: parts that search for failures for as long as they are given."""
+"""A campaign: parts that search for failures for as long as they are given."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -17,20 +16,19 @@ class Found:
 
     counts: dict[str, int] = field(default_factory=dict)  # by what is counted, with the unit
     failures: list[str] = field(default_factory=list)  # each with the number that repeats it
-    measured: dict[str, float] = field(default_factory=dict)  # the latest value counts
-    restarted: list[str] = field(default_factory=list)  # counts that forget all earlier runs
-    # The time that one of the counts took, in s, in a part that divides its time among them.
-    spent_s: dict[str, float] = field(default_factory=dict)
+    measured: dict[str, int] = field(default_factory=dict)  # the latest value counts
 
     def add(self, other: Found) -> None:
         """Adds what another one has done."""
         for name, more in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + more
-        for name, seconds in other.spent_s.items():
-            self.spent_s[name] = self.spent_s.get(name, 0.0) + seconds
         self.failures += other.failures
         self.measured |= other.measured
-        self.restarted += other.restarted
+
+    def __str__(self) -> str:
+        """Says it in a line."""
+        counts = [f"{count:,} {name}" for name, count in (self.counts | self.measured).items()]
+        return ", ".join([*counts, f"{len(self.failures)} failures"])
 
 
 @dataclass(frozen=True)
@@ -39,20 +37,15 @@ class Part:
 
     Attributes:
         name: Name for `--part`.
-        title: The work of the part, in a few words.
-        goals: How many of each of `Found.counts` are to be reached.
         share: Share of the budget, in proportion to those of other parts.
-        run: Takes the first number, the end as time.monotonic() tells it, the number of processes,
-            and which counts have not reached their goals. A part that divides its time spends it on
-            these. Returns what was found, and the number to go on from.
+        run: Takes the first number, the end as time.monotonic() tells it and the number of
+            processes. Returns what was found, and the number to go on from.
         missing: Says what the part lacks here, if anything.
     """
 
     name: str
-    title: str
-    goals: dict[str, int]
     share: float
-    run: Callable[[int, float, int, Set[str]], tuple[Found, int]]
+    run: Callable[[int, float, int], tuple[Found, int]]
     missing: Callable[[], str | None] = lambda: None
 
 
@@ -96,11 +89,6 @@ def _all(check: Callable[[int], Found], numbers: range) -> Found:
     return found
 
 
-def cpu_s() -> float:
-    """Returns the CPU time of this process, and of its children that have ended, in s."""
-    return sum(os.times()[:4])
-
-
 def checked(check: Callable[[int], Found], number: int) -> Found:
     """Returns what a check of a number found; an exception is a failure of this number."""
     try:
@@ -110,11 +98,8 @@ def checked(check: Callable[[int], Found], number: int) -> Found:
 
 
 def one_line(text: object) -> str:
-    """Returns a text for a list of failures: in one line, no more than 400 characters.
-
-    The page shows it as code, so it has no backquote.
-    """
-    return " ".join(str(text).replace("`", "'").split())[:400]
+    """Returns a text for a list of failures: in one line, no more than 400 characters."""
+    return " ".join(str(text).split())[:400]
 
 
 def _is_installed(name: str) -> bool:
