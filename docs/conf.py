@@ -18,7 +18,6 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinxcontrib.mermaid",
     "generated_pages",
     "repository_links",
 ]
@@ -33,7 +32,6 @@ nitpick_ignore_regex = [
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4  # as GitHub names them, so that page.md#heading works on both
-myst_fence_as_directive = ["mermaid"]
 
 # The tutorials; a cell that raises fails the build.
 nb_execution_mode = "auto"

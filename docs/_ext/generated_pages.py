@@ -24,7 +24,6 @@ from quicgym.benchmarks.coexistence import summary
 from quicgym.controllers import catalogue
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.environment import CongestionControlEnv
-from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_names
 from quicgym.envs.registration import environments
 from quicgym.envs.scenarios.distributions import Distribution
@@ -64,33 +63,31 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     )
 
 
-def _by_version(entry: tuple[str, type[CongestionControlEnv]]) -> tuple[int, str]:
-    name, _, version = entry[1].id.rpartition("-v")
-    return -int(version), name
+class EnvironmentPage:
+    """An environment's docstring, and the names of its actions and observations."""
 
+    def __init__(self, name: str) -> None:
+        """Takes the environment's name."""
+        self._name = name
 
-def environment_pages() -> str:
-    """Returns every environment's docstring, and the names of its actions and observations."""
-    parts = []
-    newest_first = sorted(environments().items(), key=_by_version)
-    for name, environment in newest_first:
-        space = find_action_space(name)
+    def __call__(self) -> str:
+        """Returns the page."""
+        environment = environments()[self._name]
+        space = find_action_space(self._name)
         named = "choices" if space.choices else "coordinates"
         length = environment.default_history_length
-        elements = " ".join(observation_names(length, name))
-        parts += [
-            f"## {environment.id}",
-            f"`{environment.__module__}.{environment.__qualname__}`, name `{name}`",
+        elements = " ".join(observation_names(length, self._name))
+        parts = [
+            "## In full",
+            f"`{environment.__module__}.{environment.__qualname__}`, name `{self._name}`",
             demoted(inspect.getdoc(environment) or "", 1),
-            "### Names",
+            "## Names",
             f"The {named} of an action, in order:",
             "```text\n" + textwrap.fill(" ".join(space.choices or space.coordinates), 88) + "\n```",
             f"The elements of an observation with `history_length={length}`, in order:",
             "```text\n" + textwrap.fill(elements, 88) + "\n```",
         ]
-    keys = ", ".join(f"`{key}`" for key in INFO_COLUMNS)
-    parts += ["## Keys of info", f"Every environment has the [keys](environments.md#info) {keys}."]
-    return "\n\n".join(parts)
+        return "\n\n".join(parts)
 
 
 def _models(base: type[BaseModel] = CheckedModel) -> Iterator[type[BaseModel]]:
@@ -284,10 +281,13 @@ def _autodoc(path: str, thing: object) -> str:
 
 
 PAGES = {
+    "environments/easy": EnvironmentPage("easy"),
+    "environments/rate": EnvironmentPage("rate"),
+    "environments/tuning": EnvironmentPage("tuning"),
+    "environments/window": EnvironmentPage("window"),
     "reference/command-line": command_line,
     "reference/controller-parameters": controller_parameters,
     "reference/distribution-fields": FieldPage("distribution", Distribution, Mixture),
-    "reference/environment-pages": environment_pages,
     "reference/metrics": metrics_page,
     "reference/python-api": python_api,
     "reference/scenario-fields": FieldPage("scenario", Scenario),

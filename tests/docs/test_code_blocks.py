@@ -35,7 +35,7 @@ BEGINS = {
     "docs/how-to/ns3gym.md": {
         "import gymnasium": "waits for an agent; tests/envs/ns3gym/test_serve.py has one"
     },
-    "docs/how-to/trackers.md": {
+    "docs/how-to/comparison.md": {
         "import wandb": "test_trackers.py runs both blocks, and reads what wandb has written",
         "from pathlib import Path": "the same",
     },
@@ -112,7 +112,6 @@ def test_every_block_is_of_a_kind_that_some_test_looks_at() -> None:
         "": "its commands here, its output in test_readme.py; drawings",
         "console": "test_readme.py, and its commands here",
         "cpp": "test_plugin_controller.py, test_new_controller.py, test_own_environments.py",
-        "mermaid": "test_site.py",
     }
     others = {
         (name, block.language)

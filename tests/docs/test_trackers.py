@@ -1,4 +1,4 @@
-"""docs/how-to/trackers.md as wandb's offline mode runs it: the values reach wandb's files."""
+"""docs/how-to/comparison.md as wandb's offline mode runs it: the values reach wandb's files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from helpers.processes import run_program
 pytest.importorskip("wandb", reason="no extra brings wandb")
 
 pytestmark = pytest.mark.train
-PAGE = Path(__file__).parents[2] / "docs/how-to/trackers.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/comparison.md"
 
 
 def test_wandb_keeps_the_curves_of_stable_baselines3_and_of_quicgym_s_training(

@@ -11,7 +11,7 @@ import pytest
 from helpers.processes import run_program
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
-PAGES = {page.stem: page for page in FOLDER.glob("*.md") if page.stem != "index"}
+PAGES = {page.stem: page for page in FOLDER.glob("*.md")}
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.S | re.M)
 MARKS = {
     "own-controller": [pytest.mark.long],
