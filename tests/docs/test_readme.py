@@ -52,8 +52,8 @@ def test_the_commands_print_what_stands_below_them(tmp_path: Path) -> None:
             printed = run(tmp_path, command)
             for line in output.splitlines():
                 assert line == "..." or line in printed
-    pictures = {path.name for path in (tmp_path / "results/picture/plots").iterdir()}
-    assert "episodes--changing-path.svg" in pictures
+    pictures = {path.name for path in (tmp_path / "results/film/plots").iterdir()}
+    assert "changing-path--cubic--tuning.gif" in pictures
 
 
 def evaluations(text: str) -> dict[str, str]:
