@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,10 +40,14 @@ class Drawn:
         return draws[0] if size is None else np.array(draws)
 
 
-def _networks(draw_one: Callable[..., Scenario], *arguments: Any, **more: Any) -> Any:
+NUMBERS = count()
+"""One for each name, so that no file of a trace is written twice."""
+
+
+def _drawn(draw_one: Callable[[Any, str], Scenario]) -> st.SearchStrategy[Scenario]:
     def drawn(random: Random) -> Scenario:
         try:
-            return draw_one(Drawn(random), *arguments, **more)
+            return draw_one(Drawn(random), f"network-{next(NUMBERS)}")
         except ValidationError:  # two steps of a schedule at the same time
             reject()
 
@@ -53,12 +58,12 @@ def networks(
     discipline: str | None, feature: str | None = None, folder: Path | None = None
 ) -> st.SearchStrategy[Scenario]:
     """Networks of a discipline, of a feature, or of both; see `draw_network`."""
-    return _networks(draw_network, "network", discipline, feature, folder)
+    return _drawn(lambda rng, name: draw_network(rng, name, discipline, feature, folder))
 
 
 def chains(discipline: str) -> st.SearchStrategy[Scenario]:
     """Chains of a discipline with any features of their links."""
-    return _networks(draw_chain, "chain", discipline, everything=True)
+    return _drawn(lambda rng, name: draw_chain(rng, name, discipline, everything=True))
 
 
 APPLICATIONS: list[dict[str, Any]] = [
@@ -82,13 +87,13 @@ APPLICATIONS: list[dict[str, Any]] = [
 KINDS = ("both", "dualpi2", "sfq", "fragments", "chain")
 
 
-def _native_network(rng: Any) -> Scenario:
+def _native_network(rng: Any, name: str) -> Scenario:
     kind = str(rng.choice(KINDS))
     if kind == "chain":
-        network = draw_chain(rng, kind, str(rng.choice(DISCIPLINES)), everything=True)
+        network = draw_chain(rng, name, str(rng.choice(DISCIPLINES)), everything=True)
     else:
         discipline = kind if kind in ("dualpi2", "sfq") else None
-        network = draw_network(rng, kind, discipline, "everything")
+        network = draw_network(rng, name, discipline, "everything")
     fields = network.model_dump(exclude_none=True)
     flows = [{}, *fields["flows"][: rng.integers(0, 4)]]
     for flow in flows:
@@ -102,5 +107,5 @@ def _native_network(rng: Any) -> Scenario:
     return Scenario.model_validate(fields | {"flows": flows})
 
 
-native_networks: st.SearchStrategy[Scenario] = _networks(_native_network)
+native_networks: st.SearchStrategy[Scenario] = _drawn(_native_network)
 """Anything that the native engine simulates, with the agent's flow first."""
