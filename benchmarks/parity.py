@@ -71,7 +71,7 @@ def first_difference(native: np.ndarray, ns3: np.ndarray) -> str | None:
     """Returns a text on the first delivery that differs, or None."""
     common = min(len(native), len(ns3))
     differs = np.zeros(common, dtype=bool)
-    for name in ("flow", "packet_number", "time"):
+    for name in ("flow", "packet_number", "time", "sent"):
         differs |= native[name][:common] != ns3[name][:common]
     if differs.any():
         index = int(np.argmax(differs))
@@ -86,7 +86,8 @@ def _show(deliveries: np.ndarray, index: int) -> str:
     if index >= len(deliveries):
         return "has no more"
     row = deliveries[index]
-    return f"flow {row['flow']} packet {row['packet_number']} at {row['time']} ns"
+    times = f"sent at {row['sent']} ns, there at {row['time']} ns"
+    return f"flow {row['flow']} packet {row['packet_number']}, {times}"
 
 
 def run_parity(scenarios: Sequence[str], controllers: Sequence[str]) -> int:

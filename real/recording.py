@@ -110,7 +110,11 @@ class RecordedFlow:
             "declared_lost_packets": count(record.rows["lost_packets"]),
             "rtt_samples": len(rtt),
             "rtt_sum_seconds": float(np.sum(rtt)) / SECOND,
-            "rtt_p95_seconds": float(np.quantile(rtt, 0.95)) / SECOND if len(rtt) else 0.0,
+            **{
+                f"rtt_p{share}_seconds": float(np.percentile(rtt, share)) / SECOND
+                for share in (50, 95, 99)
+                if len(rtt)
+            },
             "min_rtt": int(np.min(rtt)) if len(rtt) else 0,
             "queues": self._hops,
             "queue_delay_sum_seconds": passed["queue_delay"] / SECOND,

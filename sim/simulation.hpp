@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "controllers/controller.hpp"
+#include "sim/base/delay_histogram.hpp"
 #include "sim/base/fields.hpp"
 #include "sim/base/one_thread.hpp"
 #include "sim/base/rate_bins.hpp"
-#include "sim/base/rtt_histogram.hpp"
 #include "sim/base/time.hpp"
 #include "sim/scenario.hpp"
 
@@ -39,15 +39,23 @@ struct FlowStatistics {
     std::uint64_t ecn_marks = 0;           // ECN-CE reported by the peer
     std::uint64_t rtt_samples = 0;         // without the peer's ACK delay taken off
     double rtt_sum_seconds = 0.0;
-    double rtt_p95_seconds = 0.0;  // from a histogram with under 1% relative error
+    double rtt_p50_seconds = 0.0;  // this and the other quantiles: from histograms with under 1% error
+    double rtt_p95_seconds = 0.0;
+    double rtt_p99_seconds = 0.0;
     Time min_rtt = 0;          // RFC 9002 5.2: restarts after persistent congestion, so the mean may be lower
     Time lowest_rtt = 0;       // of all samples; 0 without one
     std::uint64_t queues = 1;  // before the hops that its data passes
     std::uint64_t queue_samples = 0;  // packets that left one of them
     double queue_delay_sum_seconds = 0.0;
+    double queue_delay_p50_seconds = 0.0;  // in one of the queues
+    double queue_delay_p95_seconds = 0.0;
+    double queue_delay_p99_seconds = 0.0;
     double one_way_delay_sum_seconds = 0.0;  // of the packets received, from sending to receiving
-    double window_seconds = 0.0;             // from the start until the sender stops sending for good
-    double window_packet_seconds = 0.0;      // the integral of the controller's window over that time
+    double one_way_delay_p50_seconds = 0.0;
+    double one_way_delay_p95_seconds = 0.0;
+    double one_way_delay_p99_seconds = 0.0;
+    double window_seconds = 0.0;         // from the start until the sender stops sending for good
+    double window_packet_seconds = 0.0;  // the integral of the controller's window over that time
     double max_window_packets = 0.0;
     // Whole seconds counted from the start, until the sender (receiver) is done; the variance of the rates
     // in them is that of a population, in (bytes per second)^2.
@@ -59,20 +67,29 @@ struct FlowStatistics {
     double playing_seconds = 0.0;
     double stalled_seconds = 0.0;
 
+    void set_rtts(const DelayBuckets& rtts);
+    void set_queue_delays(const DelayBuckets& delays);
+    void set_one_way_delays(const DelayBuckets& delays);
+
     QUICGYM_FIELDS(FlowStatistics, start, completion, sent_packets, sent_bytes, received_packets,
                    received_bytes, dropped_packets, goodput_bytes, declared_lost_packets,
                    spuriously_lost_packets, congestion_events, persistent_congestion_events, probe_timeouts,
                    blocked_events, blocked_seconds, send_buffer_events, ecn_marks, rtt_samples,
-                   rtt_sum_seconds, rtt_p95_seconds, min_rtt, lowest_rtt, queues, queue_samples,
-                   queue_delay_sum_seconds, one_way_delay_sum_seconds, window_seconds, window_packet_seconds,
-                   max_window_packets, send_rate_bins, send_rate_variance, receive_rate_bins,
-                   receive_rate_variance, playing_seconds, stalled_seconds)
+                   rtt_sum_seconds, rtt_p50_seconds, rtt_p95_seconds, rtt_p99_seconds, min_rtt, lowest_rtt,
+                   queues, queue_samples, queue_delay_sum_seconds, queue_delay_p50_seconds,
+                   queue_delay_p95_seconds, queue_delay_p99_seconds, one_way_delay_sum_seconds,
+                   one_way_delay_p50_seconds, one_way_delay_p95_seconds, one_way_delay_p99_seconds,
+                   window_seconds, window_packet_seconds, max_window_packets, send_rate_bins,
+                   send_rate_variance, receive_rate_bins, receive_rate_variance, playing_seconds,
+                   stalled_seconds)
 };
 
 // The totals of a flow at a mark, and what it takes to tell them from those at an earlier one.
 struct FlowTotals {
     FlowStatistics statistics;
-    RttBuckets rtts;
+    DelayBuckets rtts;
+    DelayBuckets queue_delays;
+    DelayBuckets one_way_delays;
     RateSums send_rates;
     RateSums receive_rates;
     std::vector<double> max_windows_packets;  // from each mark to the next, the last one to this mark
@@ -162,8 +179,9 @@ struct Delivery {
     std::uint64_t flow;           // as wide as the rest: no padding of unknown content
     std::uint64_t packet_number;  // application data space
     Time time;                    // arrival at the receiver
+    Time sent;                    // by the sender
 
-    QUICGYM_FIELDS(Delivery, flow, packet_number, time)
+    QUICGYM_FIELDS(Delivery, flow, packet_number, time, sent)
 };
 
 // What can be watched of a run: of a simulation, or of one that has happened elsewhere.

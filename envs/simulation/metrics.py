@@ -235,6 +235,12 @@ class FlowTotals:
         """Returns the mean of so many times."""
         return ratio(1e3 * self[seconds], self[count])
 
+    def quantile_ms(self, seconds: str, count: str) -> float | None:
+        """Returns a quantile of times; None without a sample, or where none were recorded."""
+        if seconds not in self.total or not self[count]:
+            return None
+        return float(1e3 * self[seconds])
+
     def variance_mbps2(self, side: str) -> float | None:
         """Returns the variance of the rate in whole seconds."""
         return self[f"{side}_rate_variance"] * 8e-6**2 if self[f"{side}_rate_bins"] else None
@@ -423,6 +429,18 @@ def _union_s(intervals: Iterable[tuple[int, int]]) -> float:
 # fmt: off
 
 
+def percentile(share: int, delay: str, title: str, count: str) -> Any:
+    """Declares a percentile of a flow's delays, where there are so many samples."""
+    formula = f"{share}th percentile of the {title} of each packet"
+    if delay == "rtt":
+        formula = f"{share}th percentile of the sender's RTT samples"
+    elif delay == "queue_delay":
+        formula += ", in a chain of each of its queues"
+    return metric(f"{title}, {share}th percentile (ms)", "ms",
+        f"{formula}, from a histogram with under 1% error",
+        lambda flow: flow.quantile_ms(f"{delay}_p{share}_seconds", count), less_is_better=True)
+
+
 @dataclass(frozen=True)
 class FlowResult:
     """Metrics of one flow in a window; this module's text has the formulas."""
@@ -455,19 +473,30 @@ class FlowResult:
         "mean of the sender's RTT samples, the peer's ACK delay included",
         lambda flow: flow.mean_ms("rtt_sum_seconds", "rtt_samples"), less_is_better=True,
         evaluated=True)
-    p95_rtt_ms: float | None = metric("95th percentile RTT (ms)", "ms",
-        "their 95th percentile, from a histogram with under 1% error",
-        lambda flow: 1e3 * flow["rtt_p95_seconds"] if flow["rtt_samples"] else None,
-        less_is_better=True)
+    p50_rtt_ms: float | None = percentile(50, "rtt", "RTT", "rtt_samples")
+    p95_rtt_ms: float | None = percentile(95, "rtt", "RTT", "rtt_samples")
+    p99_rtt_ms: float | None = percentile(99, "rtt", "RTT", "rtt_samples")
     mean_queue_delay_ms: float | None = metric("queueing delay (ms)", "ms",
         "mean time in the bottleneck's queue of the packets that left it; in a chain the mean over "
         "the queues passed, times their number",
         lambda flow: ratio(1e3 * flow["queue_delay_sum_seconds"] * flow["queues"],
                            flow["queue_samples"]), less_is_better=True, evaluated=True)
+    p50_queue_delay_ms: float | None = percentile(50, "queue_delay", "queueing delay",
+        "queue_samples")
+    p95_queue_delay_ms: float | None = percentile(95, "queue_delay", "queueing delay",
+        "queue_samples")
+    p99_queue_delay_ms: float | None = percentile(99, "queue_delay", "queueing delay",
+        "queue_samples")
     mean_one_way_delay_ms: float | None = metric("one-way delay (ms)", "ms",
         "mean of receiving − sending time of what reached the receiver",
         lambda flow: flow.mean_ms("one_way_delay_sum_seconds", "received_packets"),
         less_is_better=True)
+    p50_one_way_delay_ms: float | None = percentile(50, "one_way_delay", "one-way delay",
+        "received_packets")
+    p95_one_way_delay_ms: float | None = percentile(95, "one_way_delay", "one-way delay",
+        "received_packets")
+    p99_one_way_delay_ms: float | None = percentile(99, "one_way_delay", "one-way delay",
+        "received_packets")
     completion_time_s: float | None = metric("completion time (s)", "s",
         "of a sized transfer: the receiver has every byte − the flow's start",
         lambda flow: flow.completion_s(), less_is_better=True)

@@ -390,9 +390,10 @@ class Simulation:
         return float(self._host.queue_occupancy_seconds)
 
     def deliveries(self) -> np.ndarray:
-        """Returns every delivery in order: `flow` (index), `packet_number`, `time` in ns.
+        """Returns every delivery in order: `flow` (index), `packet_number`, `time`, `sent` in ns.
 
-        Empty without `record_deliveries`.
+        `sent` is when the sender sent the packet, and `time` when it arrived. Empty without
+        `record_deliveries`.
         """
         return np.frombuffer(self._host.deliveries(), DELIVERY_DTYPE)
 

@@ -314,8 +314,7 @@ void NativeSimulation::serve_hop(Direction& direction, std::size_t number, Bottl
             if (outcome.transit.arrival == kNever) {
                 packet.transit = kNoTransit;
             } else if (!outcome.dropped) {
-                ++path.queue_samples;
-                path.queue_delay_sum += outcome.queue_delay;
+                path.queue_delays.add(outcome.queue_delay);
                 if (outcome.lost) return;
                 if (next_hop != nullptr && path.last_hop != number) {
                     next_hop->handover.push({outcome.transit, position, static_cast<std::uint32_t>(flow)});
@@ -336,8 +335,7 @@ void NativeSimulation::serve_hop(Direction& direction, std::size_t number, Manag
         const QueuedPacket& queued = departure.packet;
         Path& path = direction.paths[queued.flow];
         Packet& packet = path.packets.at(queued.position);
-        ++path.queue_samples;
-        path.queue_delay_sum += departure.transit.scheduled - queued.arrival;
+        path.queue_delays.add(departure.transit.scheduled - queued.arrival);
         if (departure.lost) {
             packet.gone = true;
             ++path.dropped_packets;
@@ -395,12 +393,13 @@ struct RingHost {
 struct ReceivingHost : RingHost {
     std::size_t flow;
     std::vector<Delivery>* deliveries;  // null: not recorded
-    Time& one_way_delay_sum;
+    DelayHistogram& one_way_delays;
 
     void on_received(Time now, const quic::Receipt& receipt) {
-        one_way_delay_sum += now - inbound.next_sent();
+        const Time sent = inbound.next_sent();
+        one_way_delays.add(now - sent);
         if (deliveries != nullptr && receipt.packet_number != quic::kNoPacket)
-            deliveries->push_back({flow, receipt.packet_number, now});
+            deliveries->push_back({flow, receipt.packet_number, now, sent});
         inbound.pop();
     }
 };
@@ -427,8 +426,7 @@ void NativeSimulation::run_endpoints(std::size_t pair, Sending& sender, Receivin
     Path& acks = (is_backward ? forward_ : backward_).paths[pair];
     if (data.packets.lets_overtake()) data.packets.take_off_wire(data.exit, end);
     if (acks.packets.lets_overtake()) acks.packets.take_off_wire(acks.exit, end);
-    ReceivingHost receiving{
-        {data.packets, acks.packets, acks.entry}, pair, deliveries, data.one_way_delay_sum};
+    ReceivingHost receiving{{data.packets, acks.packets, acks.entry}, pair, deliveries, data.one_way_delays};
     quic::drive(receiver, receiving, end);
     RingHost sending{acks.packets, data.packets, data.entry};
     quic::drive(sender, sending, end);
@@ -455,15 +453,27 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     const Path& path = data_direction(flow).paths[flow];
     statistics.queues = path.last_hop - path.first_hop + 1;
     add_queueing(flow, statistics);
-    statistics.one_way_delay_sum_seconds = to_seconds(path.one_way_delay_sum);
+    statistics.set_queue_delays(queue_delays(flow));
+    statistics.one_way_delay_sum_seconds = path.one_way_delays.sum_seconds();
+    statistics.set_one_way_delays(path.one_way_delays.buckets());
     return statistics;
 }
 
 template <class Totals>
 void NativeSimulation::add_queueing(std::size_t pair, Totals& totals) const {
-    // What still waits in a drop-tail queue has not left, though its departure is settled.
-    std::uint64_t waiting = 0;
-    Time waiting_delay = 0;
+    const DelayHistogram& all = data_direction(pair).paths[pair].queue_delays;
+    const DelayHistogram waiting = waiting_delays(pair);
+    totals.queue_samples = all.count() - waiting.count();
+    totals.queue_delay_sum_seconds = to_seconds(all.sum() - waiting.sum());
+}
+
+DelayBuckets NativeSimulation::queue_delays(std::size_t pair) const {
+    return DelayHistogram::between(waiting_delays(pair).buckets(),
+                                   data_direction(pair).paths[pair].queue_delays.buckets());
+}
+
+DelayHistogram NativeSimulation::waiting_delays(std::size_t pair) const {
+    DelayHistogram waiting;
     const Direction& direction = data_direction(pair);
     const Path& path = direction.paths[pair];
     for (std::size_t hop = path.first_hop; hop <= path.last_hop; ++hop) {
@@ -471,13 +481,11 @@ void NativeSimulation::add_queueing(std::size_t pair, Totals& totals) const {
             const auto* link = std::get_if<BottleneckLink>(&route.link);
             if (link == nullptr) continue;
             link->for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
-                waiting += owner == pair;
-                waiting_delay += owner == pair ? delay : 0;
+                if (owner == pair) waiting.add(delay);
             });
         }
     }
-    totals.queue_samples = path.queue_samples - waiting;
-    totals.queue_delay_sum_seconds = to_seconds(path.queue_delay_sum - waiting_delay);
+    return waiting;
 }
 
 FlowTotals NativeSimulation::totals(std::size_t flow) {
@@ -485,6 +493,8 @@ FlowTotals NativeSimulation::totals(std::size_t flow) {
     totals.statistics = statistics(flow);
     hosts_[flow]->sender.mark(now_, totals);
     totals.receive_rates = hosts_[flow]->receiver.rates(now_);
+    totals.queue_delays = queue_delays(flow);
+    totals.one_way_delays = data_direction(flow).paths[flow].one_way_delays.buckets();
     return totals;
 }
 

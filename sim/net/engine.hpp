@@ -77,9 +77,8 @@ private:
         std::size_t last_hop;
         std::uint64_t dropped_packets = 0;  // those whose loss is pending included
         PendingLosses pending_losses{};
-        std::uint64_t queue_samples = 0;
-        Time queue_delay_sum = 0;
-        Time one_way_delay_sum = 0;  // of the packets that their receiver got
+        DelayHistogram queue_delays{};
+        DelayHistogram one_way_delays{};  // of the packets that their receiver got
 
         // Sends a packet, which comes off the last hop's wire then, over the receiver's access link.
         // Returns a time before which nothing new reaches the receiver.
@@ -122,6 +121,10 @@ private:
     // Puts down how long the pair's data packets have waited in the queues that they left.
     template <class Totals>
     void add_queueing(std::size_t pair, Totals& totals) const;
+    // Of the pair's packets that wait in a drop-tail queue, where their departure is settled already.
+    DelayHistogram waiting_delays(std::size_t pair) const;
+    // Of those that have left.
+    DelayBuckets queue_delays(std::size_t pair) const;
     void take_samples();
     const Direction& data_direction(std::size_t pair) const {
         return data_goes_backward_[pair] ? backward_ : forward_;

@@ -56,9 +56,9 @@ void AccessPointMonitor::on_wired_drop(ns3::Ptr<const ns3::Packet> packet) {
     if (dropped && dropped->carries_data) counters_.count_drop(dropped->flow);
 }
 
-void AccessPointMonitor::add_statistics(std::size_t flow, FlowStatistics& statistics) const {
-    counters_.of(flow).add_to(statistics);
-    statistics.dropped_packets += offered_[flow] - enqueued_[flow];
+void AccessPointMonitor::add_totals(std::size_t flow, FlowTotals& totals) const {
+    counters_.of(flow).add_to(totals);
+    totals.statistics.dropped_packets += offered_[flow] - enqueued_[flow];
 }
 
 QueueSample AccessPointMonitor::sample(Time time) const {

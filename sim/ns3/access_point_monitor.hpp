@@ -32,7 +32,7 @@ public:
     // The second is the queue of the wired link towards the access point. Before the simulation starts.
     void watch(const ns3::Ptr<ns3::WifiMac>& mac, const ns3::Ptr<ns3::Queue<ns3::Packet>>& wired_queue);
 
-    void add_statistics(std::size_t flow, FlowStatistics& statistics) const;
+    void add_totals(std::size_t flow, FlowTotals& totals) const;
     QueueSample sample(Time now) const;
     // The integral over time of the packets in the queue.
     double occupancy_seconds(Time now) const { return occupancy_.until(now); }

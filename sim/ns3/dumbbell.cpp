@@ -191,15 +191,15 @@ void Dumbbell::watch(End& end, const Scenario& scenario, const Link& link, std::
     }
 }
 
-void Dumbbell::add_statistics(std::size_t pair, FlowStatistics& statistics) const {
-    statistics.queues = hops_of_pairs_[pair].size();
+void Dumbbell::add_totals(std::size_t pair, FlowTotals& totals) const {
+    totals.statistics.queues = hops_of_pairs_[pair].size();
     FlowCounters::Counters sum;
     for (const std::vector<Ends>* direction : {&forward_, &backward_}) {
         for (const Ends& ends : *direction) {
             for (const End& end : ends) sum += end.monitor->counters(pair);
         }
     }
-    sum.add_to(statistics);
+    sum.add_to(totals);
 }
 
 double Dumbbell::queue_occupancy_seconds(Time now) const {

@@ -33,7 +33,7 @@ public:
     const ns3::Ptr<ns3::Node>& receiver(std::size_t pair) const override { return receivers_[pair]; }
     void enable_pcap(const std::string& prefix) override;
     std::size_t hop_count() const override { return forward_.size(); }
-    void add_statistics(std::size_t pair, FlowStatistics& statistics) const override;
+    void add_totals(std::size_t pair, FlowTotals& totals) const override;
     double queue_occupancy_seconds(Time now) const override;
     QueueSample sample_queue(std::size_t hop, Time now) const override;
     QueueSample sample_access_queue(std::size_t flow, Time now) const override {

@@ -12,20 +12,20 @@ class FlowCounters {
 public:
     struct Counters {
         std::uint64_t dropped_packets = 0;
-        std::uint64_t queue_samples = 0;
-        Time queue_delay_sum = 0;
+        DelayHistogram queue_delays{};
 
         // Those of several bottlenecks, before the delays become seconds.
         Counters& operator+=(const Counters& other) {
             dropped_packets += other.dropped_packets;
-            queue_samples += other.queue_samples;
-            queue_delay_sum += other.queue_delay_sum;
+            queue_delays += other.queue_delays;
             return *this;
         }
-        void add_to(FlowStatistics& statistics) const {
-            statistics.dropped_packets += dropped_packets;
-            statistics.queue_samples += queue_samples;
-            statistics.queue_delay_sum_seconds += to_seconds(queue_delay_sum);
+        void add_to(FlowTotals& totals) const {
+            totals.statistics.dropped_packets += dropped_packets;
+            totals.statistics.queue_samples += queue_delays.count();
+            totals.statistics.queue_delay_sum_seconds += queue_delays.sum_seconds();
+            totals.queue_delays = queue_delays.buckets();
+            totals.statistics.set_queue_delays(totals.queue_delays);
         }
     };
 
@@ -33,10 +33,7 @@ public:
 
     std::size_t flow_count() const { return flows_.size(); }
     void count_drop(std::size_t flow) { ++flows_[flow].dropped_packets; }
-    void count_queue_delay(std::size_t flow, Time delay) {
-        ++flows_[flow].queue_samples;
-        flows_[flow].queue_delay_sum += delay;
-    }
+    void count_queue_delay(std::size_t flow, Time delay) { flows_[flow].queue_delays.add(delay); }
     const Counters& of(std::size_t flow) const { return flows_[flow]; }
 
 private:

@@ -176,10 +176,10 @@ private:
             const Time time = ns3_host::now();
             for (std::size_t i = 0; i < flows_.size(); ++i) {
                 if (flows_[i]->start() > time) continue;
-                FlowStatistics statistics;
-                network_->add_statistics(i, statistics);
+                FlowTotals totals;
+                network_->add_totals(i, totals);
                 TraceSample sample = flows_[i]->sample(time);
-                sample.dropped_packets = statistics.dropped_packets;
+                sample.dropped_packets = totals.statistics.dropped_packets;
                 traces_[i].push_back(sample);
             }
             for (std::size_t hop = 0; hop < queue_traces_.size(); ++hop)
@@ -214,15 +214,16 @@ std::size_t Ns3Simulation::flow_count() const {
 }
 
 FlowStatistics Ns3Simulation::statistics(std::size_t flow) const {
-    FlowStatistics statistics;
-    state_->flows_.at(flow)->add_statistics(state_->now_, statistics);
-    state_->network_->add_statistics(flow, statistics);
-    return statistics;
+    FlowTotals totals;
+    state_->flows_.at(flow)->add_statistics(state_->now_, totals.statistics);
+    state_->network_->add_totals(flow, totals);
+    return totals.statistics;
 }
 
 FlowTotals Ns3Simulation::totals(std::size_t flow) {
     FlowTotals totals;
-    totals.statistics = statistics(flow);
+    state_->flows_.at(flow)->add_statistics(state_->now_, totals.statistics);
+    state_->network_->add_totals(flow, totals);
     state_->flows_[flow]->mark(state_->now_, totals);
     return totals;
 }
@@ -289,11 +290,11 @@ std::size_t Ns3Simulation::short_flow_count() const {
 
 ShortFlowTotals Ns3Simulation::short_flow_totals(std::size_t entry) const {
     ShortFlowTotals totals = state_->short_flows_.at(entry)->totals();
-    FlowStatistics statistics;
-    state_->network_->add_statistics(flow_count() + entry, statistics);
-    totals.dropped_packets = statistics.dropped_packets;
-    totals.queue_samples = statistics.queue_samples;
-    totals.queue_delay_sum_seconds = statistics.queue_delay_sum_seconds;
+    FlowTotals passed;
+    state_->network_->add_totals(flow_count() + entry, passed);
+    totals.dropped_packets = passed.statistics.dropped_packets;
+    totals.queue_samples = passed.statistics.queue_samples;
+    totals.queue_delay_sum_seconds = passed.statistics.queue_delay_sum_seconds;
     return totals;
 }
 

@@ -23,7 +23,7 @@ public:
     virtual const ns3::Ptr<ns3::Node>& sender(std::size_t pair) const = 0;
     virtual const ns3::Ptr<ns3::Node>& receiver(std::size_t pair) const = 0;
     virtual void enable_pcap(const std::string& prefix) = 0;
-    virtual void add_statistics(std::size_t pair, FlowStatistics& statistics) const = 0;
+    virtual void add_totals(std::size_t pair, FlowTotals& totals) const = 0;
     // The integral over time of what waits before the bottleneck, in the unit of the queue's limit.
     virtual double queue_occupancy_seconds(Time now) const = 0;
     // Not after release().

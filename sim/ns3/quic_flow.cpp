@@ -27,12 +27,15 @@ QuicFlow::~QuicFlow() = default;
 void QuicFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     sender_.add_statistics(time, statistics);
     receiver_.add_statistics(time, statistics);
-    statistics.one_way_delay_sum_seconds = to_seconds(receiver_host_->one_way_delay_sum());
+    const DelayHistogram& delays = receiver_host_->one_way_delays();
+    statistics.one_way_delay_sum_seconds = delays.sum_seconds();
+    statistics.set_one_way_delays(delays.buckets());
 }
 
 void QuicFlow::mark(Time time, FlowTotals& totals) {
     sender_.mark(time, totals);
     totals.receive_rates = receiver_.rates(time);
+    totals.one_way_delays = receiver_host_->one_way_delays().buckets();
 }
 
 std::vector<Transfer> QuicFlow::requests() const {

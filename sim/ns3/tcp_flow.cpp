@@ -275,7 +275,7 @@ void TcpFlow::on_received(ns3::Ptr<const ns3::Packet> payload, const ns3::TcpHea
     if (payload->GetSize() == 0) return;
     ns3::TimestampTag sent;
     payload->PeekPacketTag(sent);
-    one_way_delay_sum_ += now() - sent.GetTimestamp().GetTimeStep();
+    one_way_delays_.add(now() - sent.GetTimestamp().GetTimeStep());
     received_bins_.advance(now(), received_bytes_);
     ++received_packets_;
     received_bytes_ += datagram_bytes(*payload, header);
@@ -325,10 +325,11 @@ void TcpFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     statistics.ecn_marks += ecn_marks_;
     statistics.rtt_samples += rtt_.count();
     statistics.rtt_sum_seconds += rtt_.sum_seconds();
-    statistics.rtt_p95_seconds = RttHistogram::quantile_seconds(rtt_.buckets(), 0.95);
+    statistics.set_rtts(rtt_.buckets());
     statistics.min_rtt = min_rtt_;
     statistics.lowest_rtt = rtt_.lowest();
-    statistics.one_way_delay_sum_seconds = to_seconds(one_way_delay_sum_);
+    statistics.one_way_delay_sum_seconds = one_way_delays_.sum_seconds();
+    statistics.set_one_way_delays(one_way_delays_.buckets());
 
     const Time until = std::max(start_, std::min(time, end()));
     const auto packet_bytes = static_cast<double>(segment_bytes_);
@@ -345,6 +346,7 @@ void TcpFlow::add_statistics(Time time, FlowStatistics& statistics) const {
 
 void TcpFlow::mark(Time time, FlowTotals& totals) {
     totals.rtts = rtt_.buckets();
+    totals.one_way_delays = one_way_delays_.buckets();
     totals.send_rates = sent_bins_.at(time, sent_bytes_);
     totals.receive_rates = received_bins_.at(time, received_bytes_);
     window_integral_.mark(std::max(start_, std::min(time, end())));

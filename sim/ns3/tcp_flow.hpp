@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "sim/base/delay_histogram.hpp"
 #include "sim/base/rate_bins.hpp"
-#include "sim/base/rtt_histogram.hpp"
 #include "sim/base/time_integral.hpp"
 #include "sim/ns3/flow.hpp"
 #include "sim/ns3/timer.hpp"
@@ -98,7 +98,7 @@ private:
     Time latest_rtt_ = 0;
     Time smoothed_rtt_ = 0;
     Time min_rtt_ = 0;
-    RttHistogram rtt_;
+    DelayHistogram rtt_;
 
     std::uint64_t sent_packets_ = 0;
     std::uint64_t sent_bytes_ = 0;
@@ -112,7 +112,7 @@ private:
     std::uint64_t timeouts_ = 0;
     std::uint64_t ecn_marks_ = 0;
     Time completion_ = kNever;
-    Time one_way_delay_sum_ = 0;
+    DelayHistogram one_way_delays_{};
     RateBins sent_bins_;
     RateBins received_bins_;
 };

@@ -112,7 +112,7 @@ public:
         socket_->SetIpRecvTos(true);
     }
 
-    Time one_way_delay_sum() const { return one_way_delay_sum_; }
+    const DelayHistogram& one_way_delays() const { return one_way_delays_; }
 
     // Lets go of every ns-3 object; before Simulator::Destroy.
     void release() {
@@ -136,14 +136,15 @@ public:
         if constexpr (kReceives) {
             ns3::TimestampTag sent;
             packet->PeekPacketTag(sent);
-            one_way_delay_sum_ += now() - sent.GetTimestamp().GetTimeStep();
+            sent_ = sent.GetTimestamp().GetTimeStep();
+            one_way_delays_.add(now() - sent_);
         }
         return view;
     }
 
     void on_received(Time time, const quic::Receipt& receipt) {
         if (deliveries_ != nullptr && receipt.packet_number != quic::kNoPacket)
-            deliveries_->push_back({flow_, receipt.packet_number, time});
+            deliveries_->push_back({flow_, receipt.packet_number, time, sent_});
     }
 
     quic::Datagram& outgoing() { return outgoing_; }
@@ -189,7 +190,8 @@ private:
     std::uint8_t arrived_[quic::kMaxPrefixBytes];
     quic::Datagram outgoing_;
     quic::Ecn last_ecn_ = quic::Ecn::not_ect;
-    Time one_way_delay_sum_ = 0;  // of the datagrams that a receiver got
+    Time sent_ = 0;                    // when the last datagram that arrived was
+    DelayHistogram one_way_delays_{};  // of the datagrams that a receiver got
 };
 
 }  // namespace quicgym::ns3_host

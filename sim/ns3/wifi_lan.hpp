@@ -32,8 +32,8 @@ public:
     const ns3::Ptr<ns3::Node>& sender(std::size_t flow) const override { return senders_[flow]; }
     const ns3::Ptr<ns3::Node>& receiver(std::size_t flow) const override { return stations_[flow]; }
     void enable_pcap(const std::string& prefix) override;
-    void add_statistics(std::size_t flow, FlowStatistics& statistics) const override {
-        monitor_.add_statistics(flow, statistics);
+    void add_totals(std::size_t flow, FlowTotals& totals) const override {
+        monitor_.add_totals(flow, totals);
     }
     double queue_occupancy_seconds(Time now) const override { return monitor_.occupancy_seconds(now); }
     QueueSample sample_queue(std::size_t /*hop*/, Time now) const override { return monitor_.sample(now); }

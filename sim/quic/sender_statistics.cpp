@@ -9,10 +9,10 @@ void SenderStatistics::add_statistics(Time now, std::uint64_t packet_bytes,
     statistics.start = start_;
     statistics.sent_packets = sent_packets_;
     statistics.sent_bytes = sent_bytes_;
-    statistics.rtt_samples = rtt_histogram_.count();
-    statistics.rtt_sum_seconds = rtt_histogram_.sum_seconds();
-    statistics.rtt_p95_seconds = RttHistogram::quantile_seconds(rtt_histogram_.buckets(), 0.95);
-    statistics.lowest_rtt = rtt_histogram_.lowest();
+    statistics.rtt_samples = rtts_.count();
+    statistics.rtt_sum_seconds = rtts_.sum_seconds();
+    statistics.set_rtts(rtts_.buckets());
+    statistics.lowest_rtt = rtts_.lowest();
 
     const Time end = end_at(now);
     const auto bytes = static_cast<double>(packet_bytes);
@@ -25,7 +25,7 @@ void SenderStatistics::add_statistics(Time now, std::uint64_t packet_bytes,
 }
 
 void SenderStatistics::mark(Time now, std::uint64_t packet_bytes, FlowTotals& totals) {
-    totals.rtts = rtt_histogram_.buckets();
+    totals.rtts = rtts_.buckets();
     totals.send_rates = sent_bins_.at(now, sent_bytes_);
     window_.mark(end_at(now));
     for (const std::uint64_t bytes : window_.maxima()) {
@@ -39,8 +39,8 @@ Time SenderStatistics::end_at(Time now) const {
 
 void SenderStatistics::add_state(FlowState& state) const {
     state.start = start_;
-    state.rtt_samples = rtt_histogram_.count();
-    state.rtt_sum_seconds = rtt_histogram_.sum_seconds();
+    state.rtt_samples = rtts_.count();
+    state.rtt_sum_seconds = rtts_.sum_seconds();
 }
 
 }  // namespace quicgym::quic

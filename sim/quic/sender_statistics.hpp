@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "sim/base/delay_histogram.hpp"
 #include "sim/base/rate_bins.hpp"
-#include "sim/base/rtt_histogram.hpp"
 #include "sim/base/time.hpp"
 #include "sim/base/time_integral.hpp"
 #include "sim/simulation.hpp"
@@ -21,7 +21,7 @@ public:
         ++sent_packets_;
         sent_bytes_ += bytes;
     }
-    void on_rtt_sample(Time sample) { rtt_histogram_.add(sample); }
+    void on_rtt_sample(Time sample) { rtts_.add(sample); }
     // The controller's window from `now` on.
     void on_window(Time now, std::uint64_t bytes) { window_.set(now, bytes); }
     void on_close(Time now) {
@@ -44,7 +44,7 @@ private:
     std::uint64_t sent_bytes_ = 0;
     TimeIntegral window_;
     RateBins sent_bins_;
-    RttHistogram rtt_histogram_;
+    DelayHistogram rtts_;
 };
 
 }  // namespace quicgym::quic

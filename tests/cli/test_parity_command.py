@@ -14,18 +14,20 @@ from quicgym.cli.parity import Feature
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
 
 
-def deliveries(*rows: tuple[int, int, int]) -> np.ndarray:
+def deliveries(*rows: tuple[int, int, int, int]) -> np.ndarray:
     return np.array(list(rows), DELIVERY_DTYPE)
 
 
 def test_the_first_difference_is_named() -> None:
-    ours = deliveries((0, 1, 100), (1, 1, 100), (0, 2, 200))
+    ours = deliveries((0, 1, 100, 10), (1, 1, 100, 20), (0, 2, 200, 30))
     assert first_difference(ours, ours.copy()) is None
-    assert first_difference(ours, deliveries((0, 1, 100), (1, 1, 101), (0, 3, 200))) == (
-        "delivery 1: native flow 1 packet 1 at 100 ns, ns-3 flow 1 packet 1 at 101 ns"
+    assert first_difference(ours, deliveries((0, 1, 100, 10), (1, 1, 101, 20))) == (
+        "delivery 1: native flow 1 packet 1, sent at 20 ns, there at 100 ns, "
+        "ns-3 flow 1 packet 1, sent at 20 ns, there at 101 ns"
     )
+    assert first_difference(ours, deliveries((0, 1, 100, 11))) is not None
     assert first_difference(ours, ours[:2]) == (
-        "delivery 2: native flow 0 packet 2 at 200 ns, ns-3 has no more"
+        "delivery 2: native flow 0 packet 2, sent at 30 ns, there at 200 ns, ns-3 has no more"
     )
 
 

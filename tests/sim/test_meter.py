@@ -20,7 +20,12 @@ from quicgym.real.recording import STATE_DTYPE
 
 SECOND = 10**9
 STAYING = ("start", "completion", "queues", "min_rtt", "lowest_rtt")
-NOT_ADDED = (*STAYING, "rtt_p95_seconds", "max_window_packets", "send_rate_variance",
+QUANTILES = [
+    f"{delay}_p{share}_seconds"
+    for delay in ("rtt", "queue_delay", "one_way_delay")
+    for share in (50, 95, 99)
+]
+NOT_ADDED = (*STAYING, *QUANTILES, "max_window_packets", "send_rate_variance",
              "receive_rate_variance")  # fmt: skip
 BUSY = helper.scenario(
     duration_s=6.0,

@@ -139,6 +139,33 @@ def test_rate_variances_are_those_of_whole_seconds(engine: str, flow: dict[str, 
         assert value > 0
 
 
+@pytest.mark.parametrize("window", [(None, None), (5.0, 15.0)])
+def test_percentiles_are_those_of_every_packet(window: tuple[float | None, float | None]) -> None:
+    with quicgym.Simulation(
+        "ebcc-flows-3", "native", 1, ["cubic", "bbr", "newreno"], record_deliveries=True,
+        marks=(5_000_000_000, 15_000_000_000),
+    ) as simulation:  # fmt: skip
+        simulation.run()
+        deliveries = simulation.deliveries()
+        measured = Run.of(simulation).over(*window)
+    times = deliveries["time"] * 1e-9
+    within = (times > (window[0] or 0)) & (times <= (window[1] or np.inf))
+    for number, flow in enumerate(measured.flows):
+        packets = deliveries[within & (deliveries["flow"] == number)]
+        delays_ms = (packets["time"] - packets["sent"]) * 1e-6
+        base_ms = delays_ms.min() if window[0] is None else 0.0
+        for share in (50, 95, 99):
+            expected = np.percentile(delays_ms, share)
+            assert getattr(flow, f"p{share}_one_way_delay_ms") == pytest.approx(expected, rel=0.01)
+            if window[0] is None:  # what is not the path's is the queue's
+                queue_ms = getattr(flow, f"p{share}_queue_delay_ms")
+                assert queue_ms == pytest.approx(expected - base_ms, rel=0.02, abs=0.5)
+        assert flow.p50_rtt_ms < flow.p95_rtt_ms <= flow.p99_rtt_ms
+    for name in ("p50_rtt_ms", "p99_queue_delay_ms", "p95_one_way_delay_ms"):
+        values = [getattr(flow, name) for flow in measured.flows]
+        assert measured.metrics[name] == pytest.approx(np.mean(values))
+
+
 def test_rtts_of_minutes_have_a_95th_percentile() -> None:
     far = {"controller": "newreno", "extra_delay_ms": 60_000}
     slow = {**dumbbell([far]).model_dump(exclude_none=True), "duration_s": 1500.0}

@@ -1,0 +1,134 @@
+// Delays in logarithmic buckets: exact mean, quantiles within 0.8%, memory for the octaves that have samples.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/time.hpp"
+
+namespace quicgym {
+
+// A bucket that has samples.
+struct DelayBucket {
+    std::uint32_t number;
+    std::uint32_t count;
+};
+using DelayBuckets = std::vector<DelayBucket>;  // in order of their numbers
+
+class DelayHistogram {
+public:
+    void add(Time delay) {
+        const std::size_t place =
+            bucket_of(delay) - first_;  // far beyond the end where it is below the first
+        if (place >= counts_.size()) [[unlikely]] {
+            add_octave(delay);
+        } else {
+            ++counts_[place];
+        }
+        ++count_;
+        sum_ += delay;
+        lowest_ = std::min(lowest_, delay);
+    }
+
+    // Takes another's samples as well.
+    DelayHistogram& operator+=(const DelayHistogram& other) {
+        for (std::size_t place = 0; place < other.counts_.size(); ++place) {
+            if (other.counts_[place] == 0) continue;
+            const std::size_t bucket = other.first_ + place;
+            make_room(bucket);
+            counts_[bucket - first_] += other.counts_[place];
+        }
+        count_ += other.count_;
+        sum_ += other.sum_;
+        lowest_ = std::min(lowest_, other.lowest_);
+        return *this;
+    }
+
+    std::uint64_t count() const { return count_; }
+    Time sum() const { return sum_; }
+    double sum_seconds() const { return to_seconds(sum_); }
+    Time lowest() const { return count_ ? lowest_ : 0; }
+    double mean_seconds() const { return count_ ? sum_seconds() / static_cast<double>(count_) : 0.0; }
+
+    DelayBuckets buckets() const {
+        DelayBuckets filled;
+        for (std::size_t place = 0; place < counts_.size(); ++place) {
+            if (counts_[place] == 0) continue;
+            filled.push_back({static_cast<std::uint32_t>(first_ + place), counts_[place]});
+        }
+        return filled;
+    }
+
+    // The middle of the bucket that holds the sample of rank ceil(quantile · count); 0 without samples.
+    static double quantile_seconds(const DelayBuckets& buckets, double quantile) {
+        std::uint64_t count = 0;
+        for (const DelayBucket& bucket : buckets) count += bucket.count;
+        const auto rank = static_cast<std::uint64_t>(std::ceil(quantile * static_cast<double>(count)));
+        std::uint64_t seen = 0;
+        for (const DelayBucket& bucket : buckets) {
+            seen += bucket.count;
+            if (seen >= rank) return middle_seconds(bucket.number);
+        }
+        return 0.0;
+    }
+
+    // The samples that came between two times of one histogram.
+    static DelayBuckets between(const DelayBuckets& earlier, const DelayBuckets& later) {
+        DelayBuckets added;
+        auto before = earlier.begin();
+        for (const DelayBucket& bucket : later) {
+            const bool had_samples = before != earlier.end() && before->number == bucket.number;
+            const std::uint32_t count = bucket.count - (had_samples ? (before++)->count : 0);
+            if (count > 0) added.push_back({bucket.number, count});
+        }
+        return added;
+    }
+
+private:
+    static constexpr int kMantissaBits = 6;
+    static constexpr std::uint64_t kBucketsPerOctave = 1U << kMantissaBits;
+    static constexpr int kSmallestExponent = 10;  // about 1 µs
+    static constexpr int kOctaves = 31;           // up to about 2199 s
+    static constexpr std::uint64_t kSmallest = 1ULL << kSmallestExponent;
+    static constexpr std::uint64_t kLargest = (1ULL << (kSmallestExponent + kOctaves)) - 1;
+
+    static std::size_t bucket_of(Time delay) {
+        const auto nanoseconds = std::clamp(static_cast<std::uint64_t>(delay), kSmallest, kLargest);
+        const int exponent = 63 - std::countl_zero(nanoseconds);
+        const std::uint64_t mantissa = (nanoseconds >> (exponent - kMantissaBits)) & (kBucketsPerOctave - 1);
+        return static_cast<std::size_t>(exponent - kSmallestExponent) * kBucketsPerOctave + mantissa;
+    }
+    static double middle_seconds(std::uint32_t bucket) {
+        const double octave =
+            std::ldexp(1.0, kSmallestExponent + static_cast<int>(bucket / kBucketsPerOctave));
+        const double position = static_cast<double>(bucket % kBucketsPerOctave) + 0.5;
+        return octave * (1.0 + position / static_cast<double>(kBucketsPerOctave)) * 1e-9;
+    }
+
+    // The first sample of an octave.
+    [[gnu::noinline]] void add_octave(Time delay) {
+        const std::size_t bucket = bucket_of(delay);
+        make_room(bucket);
+        ++counts_[bucket - first_];
+    }
+    void make_room(std::size_t bucket) {
+        const std::size_t begin = bucket / kBucketsPerOctave * kBucketsPerOctave;
+        if (counts_.empty()) first_ = begin;
+        if (begin < first_) {
+            counts_.insert(counts_.begin(), first_ - begin, 0);
+            first_ = begin;
+        }
+        counts_.resize(std::max(counts_.size(), begin + kBucketsPerOctave - first_));
+    }
+
+    std::vector<std::uint32_t> counts_;  // from the first octave that has a sample to the last one
+    std::size_t first_ = 0;              // bucket
+    std::uint64_t count_ = 0;
+    Time sum_ = 0;
+    Time lowest_ = kNever;
+};
+
+}  // namespace quicgym
