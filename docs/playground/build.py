@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import base64
 import hashlib
 import json
@@ -14,6 +15,7 @@ import tarfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PLOT_STYLE = HERE.parents[1] / "src" / "quicgym" / "plot_style.py"
 POLICIES = HERE.parents[1] / "agents" / "policies" / "pretrained"
 UPLOT_SHA512 = (
     "KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw=="
@@ -44,6 +46,15 @@ def read_uplot(archive: Path) -> tuple[str, str]:
         )
 
 
+def read_names() -> dict[str, str]:
+    """Returns how tables and figures show controllers and policies; nothing is imported for it."""
+    for statement in ast.parse(PLOT_STYLE.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "NAMES":
+            names: dict[str, str] = ast.literal_eval(statement.value)
+            return names
+    sys.exit(f"{PLOT_STYLE}: has no NAMES")
+
+
 def read_policies() -> list[dict[str, str]]:
     """Returns every published policy."""
     return [
@@ -70,6 +81,7 @@ def main() -> None:
         "/* simulator.js */": given.simulator.read_text(encoding="utf-8"),
         "/* worker.js */": (HERE / "worker.js").read_text(encoding="utf-8"),
         "/* policies */": json.dumps(read_policies()),
+        "/* names */": json.dumps(read_names()),
         "/* page.js */": (HERE / "page.js").read_text(encoding="utf-8"),
     }
     page = (HERE / "page.html").read_text(encoding="utf-8")

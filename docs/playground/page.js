@@ -193,6 +193,8 @@ let about; // what the simulator has: controllers, disciplines, policies
 let settings;
 
 const controllerOf = (flow) => about.controllers.find(({ name }) => name === flow.controller);
+const NAMES = JSON.parse(byId("names").textContent);
+const displayName = (name) => NAMES[name] || name;
 const isPolicy = (flow) => about.policies.includes(flow.controller);
 
 const newSettings = () => ({
@@ -393,13 +395,13 @@ function flowCard(flow, place) {
   const card = element("div", { className: "card flow" });
   card.style.setProperty("--accent", `var(--flow-${place + 1})`);
   const error = element("p", { className: "error" });
-  const group = (label, names) => element("optgroup", { label }, ...names.map((name) => element("option", { value: name }, name)));
+  const group = (label, names) => element("optgroup", { label }, ...names.map((name) => element("option", { value: name }, displayName(name))));
   const select = element("select", { ariaLabel: `Controller of flow ${place + 1}` }, group("Controllers", about.controllers.map(({ name }) => name)), group("Learned agents", about.policies));
   select.value = flow.controller;
   if (select.value !== flow.controller) report(error, select, `“${flow.controller}” does not exist; choose a controller of the list.`);
   const other = settings.flows.slice(0, place).find((earlier) => isPolicy(earlier) && earlier.controller !== flow.controller);
   if (isPolicy(flow) && other) {
-    report(error, select, `A network has one learned agent, and flow ${settings.flows.indexOf(other) + 1} has ${other.controller}; choose ${other.controller} or a controller.`);
+    report(error, select, `A network has one learned agent, and flow ${settings.flows.indexOf(other) + 1} has ${displayName(other.controller)}; choose ${displayName(other.controller)} or a controller.`);
   }
   select.addEventListener("change", () => { settings.flows[place] = { ...newFlow(select.value), start: flow.start, extra: flow.extra }; rebuild(); });
   const head = element("div", { className: "flow-head" }, element("b", {}, `Flow ${place + 1}`), select);
@@ -574,7 +576,7 @@ function showResult(scenario, result) {
     const dot = element("span", { className: "dot" });
     dot.style.setProperty("--accent", `var(--flow-${place + 1})`);
     const name = scenario.flows[place].controller || policyOf();
-    return element("tr", {}, element("td", {}, dot, `${place + 1} ${name}`),
+    return element("tr", {}, element("td", {}, dot, `${place + 1} ${displayName(name)}`),
       ...cells.map((value, column) => element("td", {}, Number.isFinite(value) ? value.toFixed([2, 1, 1, 2, 1][column]) : "–")));
   });
   byId("table").replaceChildren(element("tr", {}, ...head.map((text) => element("th", {}, text))), ...rows);
@@ -583,7 +585,7 @@ function showResult(scenario, result) {
 
 const PLOTS = [
   { title: "Delivered rate", unit: "Mbps", extra: "rate of the bottleneck, dashed" },
-  { title: "Round-trip time", unit: "ms" },
+  { title: "Round-trip time", unit: "ms", extra: "without a queue, dashed" },
   { title: "Window", unit: "packets" },
   { title: "Queue before the bottleneck", unit: "packets" },
 ];
@@ -604,9 +606,10 @@ function seriesOf(scenario, result) {
   const rate = (trace, row) => (row === 0 ? null : ((trace.received_bytes[row] - trace.received_bytes[row - 1]) * 8e-6) / interval);
   const link = scenario.bottleneck;
   const capacity = times.map((time) => (link.rate_schedule || []).findLast(({ at_s }) => at_s <= time)?.rate_mbps ?? link.rate_mbps);
+  const baseRtt = 2 * (link.delay_ms + 2 * scenario.access.delay_ms);
   return [
     [times, ...each(rate), capacity],
-    [times, ...each((trace, row) => (trace.rtt[row] > 0 ? trace.rtt[row] * 1e-6 : null))],
+    [times, ...each((trace, row) => (trace.rtt[row] > 0 ? trace.rtt[row] * 1e-6 : null)), times.map(() => baseRtt)],
     [times, ...each((trace, row) => trace.window_bytes[row] / DATAGRAM_BYTES)],
     [times, Array.from(result.queue.packets)],
   ];
@@ -626,7 +629,7 @@ function drawPlots(scenario, result) {
     const box = byId(`plot-${place}`);
     box.replaceChildren(element("h2", {}, title, element("small", {}, ` (${unit}${extra ? `; ${extra}` : ""})`)));
     const lines = place === 3 ? [{ stroke: colour("text"), width: 1.2 }] : Array.from({ length: count }, (_, flow) => ({ stroke: colour(`flow-${flow + 1}`), width: 1.5 }));
-    if (place === 0) lines.push({ stroke: colour("capacity"), width: 1.2, dash: [6, 4], paths: uPlot.paths.stepped({ align: 1 }) });
+    if (extra) lines.push({ stroke: colour("capacity"), width: 1.2, dash: [6, 4], paths: uPlot.paths.stepped({ align: 1 }) });
     const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 }, font: "12px system-ui" };
     const options = {
       ...sizeOf(box),

@@ -146,7 +146,7 @@ def test_a_wrong_field_says_what_is_wrong(browser: Chromium) -> None:
     assert text == "The results are those before the change: mend the field that is marked."
     two_agents = simulated(browser, "flow=tuning&flow=window")["problems"]
     assert two_agents == [
-        "A network has one learned agent, and flow 1 has tuning; choose tuning or a controller."
+        "A network has one learned agent, and flow 1 has Tuning; choose Tuning or a controller."
     ]
     tiny = simulated(browser, "rate=1&rtt=2&queue=0.1bdp&flow=cubic")
     assert (
