@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
-from quicgym import _core
+from quicgym import _core, plugins
 from quicgym.controllers import choices
 from quicgym.controllers.choices import is_place, load, parse_parameters
 from quicgym.controllers.description import ControllerInfo
 from quicgym.controllers.plugins import describe_entry, describe_plugin
 from quicgym.controllers.python_controller import describe
-
-ENTRY_POINT_GROUP = "quicgym.controllers"
 
 
 @cache
@@ -32,26 +30,13 @@ def baselines() -> tuple[str, ...]:
     return tuple(_core.baselines())
 
 
-@cache
-def registered() -> dict[str, tuple[EntryPoint, ...]]:
+def registered() -> Mapping[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of installed packages by name, without importing any.
 
     A name that a controller of quicgym has keeps its meaning: that entry point is left out with a
-    RuntimeWarning.
+    RuntimeWarning. An entry is a subclass of quicgym.Controller, or a capsule of C++.
     """
-    own = {controller.name for controller in catalogue()}
-    found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        if entry.name in own:
-            warnings.warn(
-                f"{_title(entry)} is refused: quicgym has a controller of this name; "
-                "register it under another one",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        else:
-            found[entry.name] = (*found.get(entry.name, ()), entry)
-    return dict(sorted(found.items()))
+    return plugins.registered("controller", tuple(own.name for own in catalogue()))
 
 
 def names() -> list[str]:
@@ -97,23 +82,10 @@ def find(name: str) -> ControllerInfo:
 
 @cache
 def _load(name: str) -> ControllerInfo:
-    entry, *others = registered()[name]
-    if others:
-        packages = " and ".join(_package(other) for other in (entry, *others))
-        raise ImportError(f"controller '{name}' is registered by {packages}; keep one of them")
-    try:
-        loaded = entry.load()
-        if type(loaded).__name__ == "PyCapsule":  # the type has no name in Python
-            return replace(describe_plugin(loaded), name=name, own_name=name)
-        return replace(describe(loaded), name=name, own_name=name)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ImportError(f"{_title(entry)} cannot be loaded: {reason}") from error
+    def describe_any(loaded: object) -> ControllerInfo:
+        is_capsule = type(loaded).__name__ == "PyCapsule"  # the type has no name in Python
+        info = describe_plugin(loaded) if is_capsule else describe(loaded)
+        return replace(info, name=name, own_name=name)
 
-
-def _title(entry: EntryPoint) -> str:
-    return f"controller '{entry.name}' (entry point {entry.value} of {_package(entry)})"
-
-
-def _package(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else "an unknown package"
+    info: ControllerInfo = plugins.load("controller", name, describe_any)
+    return info

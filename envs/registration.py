@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import gymnasium
 from pydantic import AfterValidator
 
+from quicgym import plugins
 from quicgym.yaml_files import closest
 
 if TYPE_CHECKING:
@@ -46,13 +47,17 @@ def find_environment(
     """Returns the class of an environment.
 
     Args:
-        name_or_id: Such as "tuning" or "quicgym/Tuning-v1"; or the class itself.
+        name_or_id: Such as "tuning" or "quicgym/Tuning-v1"; or the class itself. A package names
+            its class by an entry point of the group `quicgym.environments`.
 
     Raises:
         ValueError: There is none of this name.
     """
     if isinstance(name_or_id, type):
         return name_or_id
+    for name in plugins.installed("environment"):
+        if name_or_id in (name, environment_id(name)) and name not in _registered:
+            plugins.load("environment", name)  # which registers the class
     try:
         return _registered[environment_name(name_or_id)]
     except KeyError:

@@ -7,9 +7,9 @@ file, and no other, uses what is private in aioquic: `_loss`, `_loss._pacer`,
 the events of a log.
 tests/real/test_aioquic.py fails where a version of aioquic has something else there.
 
-Events reach a controller as real/embedding/quicgym/controller.h asks for them: of an ACK frame first what
-it acknowledges, then what it shows to be lost. aioquic forgets packets that it declares lost or
-that a probe timeout sends again. The adapter remembers them, to tell of a late acknowledgement.
+Events reach a controller as quicgym/controller.h asks for them: of an ACK frame first what it
+acknowledges, then what it shows to be lost. aioquic forgets packets that it declares lost or that
+a probe timeout sends again. The adapter remembers them, to tell of a late acknowledgement.
 """
 
 from __future__ import annotations

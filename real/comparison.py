@@ -62,7 +62,7 @@ def run_real(
     *,
     scenarios: Sequence[str],
     controllers: Sequence[str],
-    stack: str,
+    stack: str | None = None,
     clock: str | None = None,
     seeds: int = 1,
     window: Window = WHOLE,
@@ -73,7 +73,8 @@ def run_real(
 ) -> int:
     """Runs, prints and stores everything; returns the exit status.
 
-    The arguments are the options of `quicgym real`. Without a clock it is the stack's first.
+    The arguments are the options of `quicgym real`. Without a stack it is the first that is
+    installed, and without a clock the stack's first.
     `compare` also runs the simulator, and for the real clock the stack in virtual time.
     ScenarioError, PolicyError or UserError says what does not exist or does not fit.
     """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from types import TracebackType
 from typing import Protocol, Self
 
+from quicgym import plugins
 from quicgym.errors import UserError
 
 
@@ -80,20 +81,16 @@ class Kernel(Protocol):
 
 
 def find_kernel() -> Kernel:
-    """Returns the kernel for which a distribution is installed.
+    """Returns the kernel of this system, which a package registers under the system's name.
 
     Raises:
         UserError: None is installed, or it cannot be loaded.
     """
-    for entry in entry_points(group="quicgym.kernels"):
-        try:
-            kernel: Kernel = entry.load()
-        except ImportError as error:
-            raise UserError(
-                f"{entry.value} cannot be loaded: {error}; install quicgym-linux again"
-            ) from error
-        return kernel
-    raise UserError(
-        "controllers in the kernel's TCP need quicgym-linux; run `pip install quicgym-linux`, or "
-        "in a checkout `pip install ./real/linux`, which needs clang and libbpf"
-    )
+    name = platform.system().lower()
+    if name not in plugins.installed("kernel"):
+        raise UserError(
+            "controllers in the kernel's TCP are a package of their own, which is not installed; "
+            f"run `pip install quicgym-{name}`, or in a checkout `pip install ./real/{name}`"
+        )
+    kernel: Kernel = plugins.load("kernel", name)
+    return kernel

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quicgym import _core
+from quicgym import _core, plugins
 from quicgym.errors import UserError
 from quicgym.real.relay import Relay
 from quicgym.yaml_files import closest
@@ -212,39 +211,26 @@ class Stack(Protocol):
         """
 
 
-DISTRIBUTIONS = {"noq": "quicgym-noq"}
-"""Stacks of other distributions that are known to be there."""
-
-
 def stack_names() -> list[str]:
     """Returns the names of the stacks that are installed."""
-    return sorted(_entry_points())
+    return list(plugins.installed("stack"))
 
 
-def find_stack(name: str) -> Stack:
-    """Returns a stack by its name.
+def find_stack(name: str | None) -> Stack:
+    """Returns a stack by its name; None takes the first of those that are installed.
 
     Raises:
         UserError: There is none of this name, it is not installed, or it cannot be loaded.
     """
-    found = _entry_points()
-    if name in found:
-        try:
-            stack: Stack = found[name].load()
-        except ImportError as error:
-            if isinstance(error, UserError):
-                raise
-            raise UserError(
-                f"stack {name!r} of {found[name].value} cannot be loaded: {error}; install it again"
-            ) from error
-        return stack
-    if name in DISTRIBUTIONS:
+    known = stack_names()
+    if name is None and known:
+        name = known[0]
+    if name is None or name not in known:
+        what = "no QUIC stack is installed" if name is None else f"stack {name!r} is not installed"
+        others = f"; {closest(name or '', known)}" if known else ""
         raise UserError(
-            f"stack {name!r} is not installed; run `pip install {DISTRIBUTIONS[name]}`, or in a "
-            f"checkout `pip install ./real/{name}`, which needs Rust"
+            f"{what}{others}. Each stack is a package, quicgym-NAME: run `pip install "
+            f"quicgym-{name or 'NAME'}`, or in a checkout `pip install ./real/{name or 'NAME'}`"
         )
-    raise UserError(f"unknown stack {name!r}; {closest(name, [*found, *DISTRIBUTIONS])}")
-
-
-def _entry_points() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group="quicgym.stacks")}
+    stack: Stack = plugins.load("stack", name)
+    return stack

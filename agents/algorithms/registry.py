@@ -8,18 +8,15 @@ docs/how-to/training.md shows how. Nothing here imports PyTorch: configurations 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Literal
 
+from quicgym import plugins
 from quicgym.errors import UserError
 from quicgym.yaml_files import closest
-
-ENTRY_POINT_GROUP = "quicgym.algorithms"
 
 LEARNING_RATES = (0.0, 1e30)
 """PyTorch's optimizers fail where a step's size is no float of 32 bits."""
@@ -166,24 +163,12 @@ def temperature_of(training: Mapping[str, Any], output: str) -> float:
     return TEMPERATURE
 
 
-@cache
 def registered() -> Mapping[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of installed packages by name, without importing any.
 
     A name in BUILT_IN keeps its meaning: such an entry point is left out with a RuntimeWarning.
     """
-    found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        if entry.name in BUILT_IN:
-            warnings.warn(
-                f"algorithm {entry.name!r} ({_origin(entry)}) is refused: quicgym has an algorithm "
-                "of this name; register it under another one",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        else:
-            found[entry.name] = (*found.get(entry.name, ()), entry)
-    return dict(sorted(found.items()))
+    return plugins.registered("algorithm", tuple(BUILT_IN))
 
 
 def names() -> list[str]:
@@ -191,27 +176,20 @@ def names() -> list[str]:
     return [*BUILT_IN, *registered()]
 
 
-@cache
 def find(name: str) -> Algorithm:
     """Returns an algorithm by its name, a package's imported; ValueError says why not."""
     if name in BUILT_IN:
         return BUILT_IN[name]
     if name not in registered():
         raise ValueError(f"is no algorithm; {closest(name, names())}")
-    entry, *others = registered()[name]
-    if others:
-        origins = " and ".join(map(_origin, (entry, *others)))
-        raise ValueError(f"is registered more than once, by {origins}; keep one of them")
+
+    def check(algorithm: object) -> Algorithm:
+        if not isinstance(algorithm, Algorithm) or algorithm.name != name:
+            raise TypeError(f"has to be an Algorithm with the name {name!r}")
+        return algorithm
+
     try:
-        algorithm = entry.load()
-    except Exception as error:  # whatever the package's modules raise
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"cannot be loaded ({_origin(entry)}): {reason}") from error
-    if not isinstance(algorithm, Algorithm) or algorithm.name != name:
-        raise ValueError(f"{_origin(entry)} has to be an Algorithm with the name {name!r}")
+        algorithm: Algorithm = plugins.load("algorithm", name, check)
+    except plugins.PluginError as error:
+        raise ValueError(str(error)) from error
     return algorithm
-
-
-def _origin(entry: EntryPoint) -> str:
-    package = entry.dist.name if entry.dist else "an unknown package"
-    return f"entry point {entry.value} of {package}"

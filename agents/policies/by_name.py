@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from quicgym import controllers
+from quicgym import controllers, plugins
 from quicgym.agents.policies.from_file import load_policy_of_file
 from quicgym.agents.policies.hand_coded import STEERED, controller_policy, parse_parameters
 from quicgym.agents.policies.omniscient import Omniscient
@@ -72,10 +70,6 @@ def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned
     return "learned"
 
 
-STACKS = ("aioquic", "noq")
-"""Stacks whose own controllers are known where the stack is not installed, as results name them."""
-
-
 def stack_of_controller(choice: str) -> str | None:
     """Returns the QUIC stack that brings a controller, as noq does "noq-cubic"; None: no stack.
 
@@ -84,16 +78,10 @@ def stack_of_controller(choice: str) -> str | None:
     stack, dash, _ = choice.partition("-")
     if not dash or choice.endswith((".json", ".zip")) or "/" in choice:
         return None
-    if stack not in _stacks():
+    if stack not in plugins.installed("stack"):
         return None
     is_other = choice in controllers.names() or choice in pretrained_names()
     return None if is_other or Path(choice).exists() else stack
-
-
-@cache
-def _stacks() -> frozenset[str]:
-    """Reads the files of every installed package, so once: an evaluation asks for each episode."""
-    return frozenset({*STACKS, *entry_points(group="quicgym.stacks").names})
 
 
 _CONTROLLERS_OF_FILES: set[str] = set()

@@ -7,10 +7,10 @@ What runs stacks stands above this package. It is found by the entry point `stac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
+from quicgym import plugins
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
@@ -20,8 +20,6 @@ from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import Simulation
 from quicgym.envs.simulation.window import Window
 
-RUNNERS = "quicgym.runners"
-"""The group of entry points."""
 STACK_INTERVAL_MS = 10.0
 """Between two rows of the traces of a run over a stack."""
 
@@ -75,7 +73,7 @@ def run(
         until_s: End of the window of the metrics, in s; None: the run's end.
         marks_s: Further times, in s, at which windows of `Run.over` may begin and end. Not with a
             stack.
-        stack: "aioquic", "noq", or one of another package; None: a simulation.
+        stack: Name of an installed QUIC stack, such as "aioquic"; None: a simulation.
         clock: Clock of the stack: "virtual", the default where it has one, or "real".
         qlog: Folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. PacketLogs
             also say how many packets the files have. A stack has all packets, and may write
@@ -119,8 +117,7 @@ def run(
             raise ScenarioError(
                 f"stack {stack!r}: logs all packets, as qlog; give `qlog` a folder, and no pcap"
             )
-        (runner,) = entry_points(group=RUNNERS, name="stack")
-        run_stack: StackRunner = runner.load()
+        run_stack: StackRunner = plugins.load("runner", "stack")
         return run_stack(
             scenario, controller, stack, clock, seed, keep_traces=trace_interval_ms is not None,
             qlog=qlog, window=window,

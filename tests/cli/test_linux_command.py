@@ -36,7 +36,7 @@ def kernel(monkeypatch):
 
 
 def test_without_the_distribution_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(kernels, "entry_points", lambda group: [])
+    monkeypatch.setattr(kernels.plugins, "installed", lambda kind: {})
     with pytest.raises(UserError, match="pip install quicgym-linux"):
         kernels.find_kernel()
 

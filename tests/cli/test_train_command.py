@@ -21,8 +21,7 @@ from helpers.commands import (
 )
 from helpers.training import install_algorithm, write_config
 
-from quicgym import __version__, load_policy, make_vec
-from quicgym.agents.algorithms import registry
+from quicgym import __version__, load_policy, make_vec, plugins
 from quicgym.envs.scenarios.suites import SELECTION_SEED
 
 pytestmark = pytest.mark.train
@@ -369,9 +368,8 @@ def test_an_algorithm_is_added_trained_and_resumed_as_documented(
     fields = yaml.safe_load(config.read_text())
     config.write_text(yaml.safe_dump({**fields, "algorithm": name}))
     monkeypatch.syspath_prepend(tmp_path)
-    for lookup in (registry.registered, registry.find):  # which keep what they have found
-        lookup.cache_clear()
-        request.addfinalizer(lookup.cache_clear)
+    plugins.installed.cache_clear()
+    request.addfinalizer(plugins.installed.cache_clear)
     for out, arguments in (
         ("whole", ("steps=320",)),
         ("parts", ()),

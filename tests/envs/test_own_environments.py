@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import gymnasium
@@ -11,11 +12,11 @@ from gymnasium.utils.env_checker import check_env
 from helpers import environments as helper
 
 import quicgym
-from quicgym import _core
+from quicgym import _core, plugins
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.policy import ConstantPolicy
 from quicgym.agents.training.configuration import EnvironmentConfig
-from quicgym.envs import environments
+from quicgym.envs import environments, registration
 from quicgym.envs.actions import WINDOW_EXPONENTS, action_space
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv
@@ -142,6 +143,24 @@ def test_a_name_that_cannot_be_is_an_error(fields, message):
     with pytest.raises(ValueError, match=message):
         type("MineEnv", (CongestionControlEnv,), {"controller": "external", **fields})
     assert environments() == before
+
+
+def test_an_environment_of_a_package_is_imported_when_it_is_named(tmp_path, monkeypatch):
+    (tmp_path / "package_of_it.py").write_text(
+        "from quicgym.envs import WindowEnv\n"
+        "class SlowWindowEnv(WindowEnv):\n"
+        "    environment, action_space_name = 'slow_window', 'window'\n"
+    )
+    entry = EntryPoint("slow_window", "package_of_it:SlowWindowEnv", "quicgym.environments")
+    found = {"environment": {"slow_window": (entry,)}}
+    monkeypatch.setattr(plugins, "installed", lambda kind: found.get(kind, {}))
+    monkeypatch.setattr(registration, "_registered", dict(environments()))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "slow_window" not in environments()
+    assert registration.find_environment("quicgym/SlowWindow-v1").id == "quicgym/SlowWindow-v1"
+    vector = quicgym.make_vec("slow_window", 1, scenario="ebcc-single")
+    assert vector.environment.__name__ == "SlowWindowEnv"
+    vector.close()
 
 
 def test_a_subclass_without_a_name_of_its_own_is_not_registered():

@@ -11,7 +11,7 @@ import pytest
 from helpers.scenarios import short, write_short
 
 import quicgym
-from quicgym import ScenarioError, load_scenario
+from quicgym import ScenarioError, load_scenario, plugins
 from quicgym.errors import RunError, UserError
 from quicgym.real import InvalidRunError, run_stack
 from quicgym.real.comparison import check_audited, gap, run_real
@@ -73,7 +73,6 @@ def test_runs_whose_relay_stalls_are_repeated_and_rejected(tmp_path):
         ({"stack": "aioqic"}, "did you mean aioquic"),
         ({"stack": "aioquic", "clock": "sundial"}, "unknown clock 'sundial'"),
         ({"stack": "aioquic", "controller": "cubik"}, "did you mean cubic"),
-        ({"stack": "aioquic", "controller": "noq-cubic"}, "of the stack noq, and not of aioquic"),
         ({"stack": "aioquic", "controller": "bbr:gamma=-1"}, "gamma"),
         ({"stack": "aioquic", "controller": ["bbr", "bbr"]}, "and 2 are given"),
         ({"stack": "aioquic", "engine": "ns3"}, "leave out one of the two"),
@@ -88,6 +87,16 @@ def test_bad_arguments_say_what_is_wrong(arguments, text):
     given = {"controller": "cubic", **arguments}
     with pytest.raises((UserError, ScenarioError), match=text):
         quicgym.run(SCENARIO, **given)
+
+
+def test_the_controller_of_another_stack_is_refused(monkeypatch):
+    installed = plugins.installed
+    stacks = {**installed("stack"), "other": ()}
+    monkeypatch.setattr(
+        plugins, "installed", lambda kind: stacks if kind == "stack" else installed(kind)
+    )
+    with pytest.raises(ScenarioError, match="of the stack other, and not of aioquic"):
+        quicgym.run(SCENARIO, "other-cubic", stack="aioquic")
 
 
 @pytest.mark.parametrize(

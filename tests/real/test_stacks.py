@@ -1,43 +1,60 @@
 """How stacks are found, and what is said of those that are not there."""
 
-from importlib import metadata
+from importlib.metadata import EntryPoint
 
 import pytest
 
+from quicgym import plugins
 from quicgym.errors import UserError
 from quicgym.real.stacks import find_stack, stack_names
 
-
-class _Entry:
-    name, group, value = "own", "quicgym.stacks", "somewhere:STACK"
-
-    def load(self):
-        return "the stack"
+STACK = {"name": "the stack"}
 
 
-def test_stack_of_another_distribution_is_found_by_its_entry_point(monkeypatch):
-    monkeypatch.setattr(
-        "quicgym.real.stacks.entry_points",
-        lambda group: [_Entry()] if group == "quicgym.stacks" else [],
-    )
-    assert stack_names() == ["own"]
-    assert find_stack("own") == "the stack"
+@pytest.fixture
+def install(monkeypatch):
+    """Installs stacks in place of those that are there: name=value."""
+
+    def install(**stacks):
+        found = {
+            name: (EntryPoint(name, stacks[name], "quicgym.stacks"),) for name in sorted(stacks)
+        }
+        monkeypatch.setattr(plugins, "installed", lambda kind: found)
+
+    return install
 
 
-def test_missing_distribution_is_named(monkeypatch):
-    monkeypatch.setattr("quicgym.real.stacks.entry_points", lambda group: [])
-    with pytest.raises(UserError, match="pip install quicgym-noq"):
+def test_a_stack_is_found_by_its_entry_point(install):
+    install(own=f"{__name__}:STACK", another="nowhere:STACK")
+    assert stack_names() == ["another", "own"]
+    assert find_stack("own") is STACK
+
+
+def test_without_a_name_the_first_stack_is_taken(install):
+    install(own=f"{__name__}:STACK", own2="nowhere:STACK")
+    assert find_stack(None) is STACK
+
+
+@pytest.mark.parametrize("installed", [{}, {"own": "nowhere:STACK"}])
+def test_a_stack_that_is_missing_names_its_package(install, installed):
+    install(**installed)
+    with pytest.raises(UserError, match="'noq' is not installed.*pip install quicgym-noq"):
         find_stack("noq")
 
 
-def test_misspelt_stack_names_the_nearest(monkeypatch):
-    monkeypatch.setattr("quicgym.real.stacks.entry_points", lambda group: [])
+def test_without_any_stack_the_error_says_how_to_get_one(install):
+    install()
+    with pytest.raises(UserError, match=r"no QUIC stack is installed\. .*quicgym-NAME"):
+        find_stack(None)
+
+
+def test_misspelt_stack_names_the_nearest(install):
+    install(noq="nowhere:STACK")
     with pytest.raises(UserError, match="did you mean noq"):
         find_stack("nog")
 
 
-def test_stack_that_cannot_be_imported_is_an_error_of_the_user(monkeypatch):
-    broken = metadata.EntryPoint("broken", "no_such_package.stack:STACK", "quicgym.stacks")
-    monkeypatch.setattr("quicgym.real.stacks.entry_points", lambda group: [broken])
-    with pytest.raises(UserError, match=r"no_such_package\.stack:STACK cannot be loaded"):
+def test_stack_that_cannot_be_imported_is_an_error_of_the_user(install):
+    install(broken="no_such_package.stack:STACK")
+    with pytest.raises(UserError, match=r"no_such_package\.stack:STACK of .* cannot be loaded"):
         find_stack("broken")

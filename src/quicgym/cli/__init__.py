@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import chain
@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from quicgym import __version__, _core
+from quicgym import __version__, _core, plugins
 from quicgym.console import PLAIN_TEXT
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.errors import UserError, missing_extra
@@ -81,17 +81,28 @@ def _epilog(examples: Sequence[str]) -> str:
     return "Examples:\n\n\b\n" + "\n".join(f"  {example}" for example in examples)
 
 
-COMMANDS = {  # the groups and the order of `quicgym --help`
+COMMANDS: dict[str, tuple[str, ...]] = {  # the groups and the order of `quicgym --help`
     "Run": ("baselines", "papers", "plot", "scenarios", "controllers", "trace"),
     "Learn": ("train", "search", "sweep", "publish", "record", "import_agent", "serve"),
     "Compare": ("evaluate", "league", "coexist", "compare", "checklist", "attack"),
     "Real networks": ("real", "link", "linux"),
     "Development": ("parity", "speed"),
 }
+
+
+def _add(function: Callable[..., None], name: str) -> None:
+    examples = getattr(sys.modules[function.__module__], "EXAMPLES", None)
+    app.command(name.replace("_", "-"), epilog=_epilog(examples) if examples else None)(function)
+
+
 for _name in chain(*COMMANDS.values()):
-    _module = import_module(f"quicgym.cli.{_name}")
-    _examples = getattr(_module, "EXAMPLES", None)
-    app.command(epilog=_epilog(_examples) if _examples else None)(getattr(_module, _name))
+    _add(getattr(import_module(f"quicgym.cli.{_name}"), _name), _name)
+# Those of other packages: functions with the annotations of typer, and EXAMPLES in their modules.
+_others = plugins.load_all("command", tuple(chain(*COMMANDS.values())))
+for _name, _command in _others.items():
+    _add(_command, _name)
+if _others:
+    COMMANDS["Other packages"] = tuple(_others)
 
 
 @cache

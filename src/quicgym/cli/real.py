@@ -35,12 +35,12 @@ def real(
         ),
     ],
     stack: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
-            help="aioquic, noq, or one of another package.",
+            help="A QUIC stack that is installed. Default: the first of them by name.",
         ),
-    ] = "aioquic",
+    ] = None,
     clock: Annotated[
         str | None,
         typer.Option(metavar="virtual|real", help="Default: virtual, where the stack has it."),
