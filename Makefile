@@ -4,7 +4,7 @@ comma := ,
 # ns-3 is on PyPI for Linux on x86-64 only.
 NS3 := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),ns3)
 EXTRAS ?= dev$(if $(NS3),$(comma)ns3)
-DISTRIBUTIONS := . $(if $(NS3),$(if $(filter ns3 all,$(subst $(comma), ,$(EXTRAS))),./sim/ns3))
+DISTRIBUTIONS := . $(if $(filter dev real all,$(subst $(comma), ,$(EXTRAS))),./real/aioquic) $(if $(NS3),$(if $(filter ns3 all,$(subst $(comma), ,$(EXTRAS))),./sim/ns3))
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
@@ -13,7 +13,7 @@ REQUIREMENTS := $(VENV)/requirements-$(EXTRAS).txt
 TRAIN := $(VENV)/requirements-examples.txt
 
 PACKAGES := agents benchmarks configs controllers envs real src
-# Distributions of their own, with targets of their own.
+# They have targets of their own.
 PLUGINS := real/linux real/noq
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*' \
   $(patsubst %,-not -path '%/*',$(PLUGINS)))
@@ -23,7 +23,7 @@ CPP := $(shell find sim controllers real docs/playground tests/fuzz -not -path '
 .PHONY: help setup develop baselines reports test test-all real linux lint format docs playground sanitize fuzz wheels clean
 
 help:
-	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
+	@echo "make setup      build and install quicgym, quicgym-aioquic and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
 	@echo "make develop    the same, but edits of Python and C++ take effect at the next import"
 	@echo "make baselines  compare the papers' controllers and the learned agents on one reward"
 	@echo "make reports    write all reports into results/reports; ARGS=leagues for one of them"
@@ -37,11 +37,11 @@ help:
 	@echo "make playground  the simulator in a browser tab, one file in build/playground; needs Emscripten and npm"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan; ARGS=all, threads, real, real-threads"
 	@echo "make fuzz BUDGET_S=3600  search for failures that long; needs clang"
-	@echo "make wheels     build source distributions and wheels of both distributions into dist/"
+	@echo "make wheels     build source distributions and wheels of all distributions into dist/"
 	@echo "make clean      remove build/ and $(VENV)"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
-$(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml constraints.txt .ci/requirements.py
+$(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml real/aioquic/pyproject.toml constraints.txt .ci/requirements.py
 	@$(PYTHON) -c 'import sys; sys.exit("quicgym needs Python 3.11 or newer; set PYTHON=" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python .ci/requirements.py $* > $@.new
@@ -87,7 +87,7 @@ lint: setup
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path real/noq/Cargo.toml; fi
 	$(BIN)/mypy -p quicgym -p quicgym_start $(if $(NS3),-p quicgym_ns3)
-	MYPYPATH=real/linux $(BIN)/mypy -p quicgym_linux
+	MYPYPATH=real/aioquic:real/linux:real/noq $(BIN)/mypy -p quicgym_aioquic -p quicgym_linux -p quicgym_noq
 	MYPYPATH=benchmarks/studies:tests $(BIN)/mypy --explicit-package-bases benchmarks/studies tests/campaign
 
 format: $(QUICGYM)
@@ -103,7 +103,7 @@ $(NOQ): $(QUICGYM) $(NOQ_SOURCES)
 	  else echo "cargo is not there: stack noq is not built; https://rustup.rs installs it"; fi
 
 real: $(QUICGYM) $(VENV)/requirements-real.txt $(NOQ)
-	$(BIN)/pytest tests/real real/noq/tests $(ARGS)
+	$(BIN)/pytest tests/real real/aioquic/tests real/noq/tests $(ARGS)
 
 # quicgym-linux is BPF: without clang and libbpf, or without root, its tests are skipped, and say so.
 LINUX := $(VENV)/installed-linux

@@ -2,7 +2,7 @@
 
 Usage: requirements.py EXTRA,EXTRA,...
 
-That is what both distributions need, without the two: they are built from this checkout.
+That is what the distributions need, without them: they are built from this checkout.
 """
 
 import platform
@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 
-OWN = re.compile(r"(quicgym(?:-ns3)?)(?:\[([\w,-]+)\])?")
+OWN = re.compile(r"(quicgym(?:-\w+)?)(?:\[([\w,-]+)\])?")
 
 NS3_PLATFORM = ("linux", "x86_64")  # the only one with wheels of ns3, and our only marker
 
@@ -19,7 +19,7 @@ def requirements(extras: list[str]) -> set[str]:
     """Returns the requirements of the core, of the extras, and of the builds."""
     projects = {}
     found = {"cmake>=3.20", "ninja>=1.11"}
-    for path in ("pyproject.toml", "sim/ns3/pyproject.toml"):
+    for path in ("pyproject.toml", "sim/ns3/pyproject.toml", "real/aioquic/pyproject.toml"):
         with open(path, "rb") as file:
             content = tomllib.load(file)
         projects[content["project"]["name"]] = content
@@ -38,8 +38,8 @@ def requirements(extras: list[str]) -> set[str]:
                 found.add(requirement)
             elif own[2]:
                 remaining += [(own[1], inner) for inner in own[2].split(",")]
-            elif own[1] != name:
-                remaining += [(own[1], "")] if own[1] == "quicgym-ns3" else []
+            elif own[1] not in (name, "quicgym"):
+                remaining.append((own[1], ""))
     return found
 
 

@@ -63,6 +63,7 @@ def test(name: str, arguments: list[str]) -> int:
         *pip, "--no-build-isolation", "--no-deps", "-C", f"build-dir={folder}/objects", ROOT,
         CXX=compiler, PATH=f"{binaries}:{os.environ['PATH']}",
     )  # fmt: skip
+    run(*pip, "--no-build-isolation", "--no-deps", ROOT / "real/aioquic")
     frozen = subprocess.run([binaries / "pip", "freeze"], capture_output=True, text=True).stdout
     tests = subprocess.run(
         [

@@ -1,6 +1,6 @@
 """The reports of quicgym, into results/reports: `make reports`, or one with `ARGS=leagues`.
 
-    python -m quicgym.benchmarks.reports                         # those that need no other stack
+    python -m quicgym.benchmarks.reports                         # those of simulations
     python -m quicgym.benchmarks.reports leaderboard --engine native --seeds 2
 
 Each report is a command of its own with its own options. They take hours, and `--resume` continues
@@ -14,23 +14,23 @@ import sys
 
 import typer
 
+from quicgym import plugins
 from quicgym.benchmarks.attacks import attacks
 from quicgym.benchmarks.checklist.pages import checklists
 from quicgym.benchmarks.coexistence.page import coexistence
 from quicgym.benchmarks.leaderboard import leaderboard
 from quicgym.benchmarks.league.page import leagues
-from quicgym.benchmarks.linux_kernel import linux_kernel
-from quicgym.benchmarks.reality import reality
 from quicgym.errors import UserError
 
 # The leaderboard shows what attacks have found.
 SIMULATED = (attacks, leaderboard, checklists, coexistence, leagues)
-REAL = (reality, linux_kernel)
-"""They need a real stack or Linux's kernel, so they run only by name."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-for report in (*SIMULATED, *REAL):
-    app.command(report.__name__.replace("_", "-"))(report)
+for report in SIMULATED:
+    app.command(report.__name__)(report)
+# Those of other packages need a real stack or a kernel, so they run only by name.
+for name, report in plugins.load_all("report").items():
+    app.command(name)(report)
 
 
 @app.callback(invoke_without_command=True)

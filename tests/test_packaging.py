@@ -24,6 +24,7 @@ from quicgym.errors import EXTRA_PACKAGES
 ROOT = Path(__file__).parents[1]
 NS3_ROOT = ROOT / "sim" / "ns3"
 LINUX_ROOT = ROOT / "real" / "linux"
+PLUGINS = sorted(file.parent for file in ROOT.glob("real/*/pyproject.toml"))
 
 
 def project(folder: Path) -> dict[str, Any]:
@@ -78,7 +79,8 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_all_distributions_have_one_version() -> None:
     quicgym = project(ROOT)
     assert quicgym["optional-dependencies"]["ns3"] == [f"quicgym-ns3=={quicgym['version']}"]
-    for folder in (NS3_ROOT, LINUX_ROOT):
+    assert quicgym["optional-dependencies"]["real"] == [f"quicgym-aioquic=={quicgym['version']}"]
+    for folder in (NS3_ROOT, *PLUGINS):
         assert project(folder)["version"] == quicgym["version"]
         assert f"quicgym=={quicgym['version']}" in project(folder)["dependencies"]
 
@@ -280,7 +282,7 @@ def test_the_source_distributions_hold_what_they_compile(core: Path, tmp_path: P
     ours = [*shared, "sim/net", "sim/policy", "real/relay", "real/embedding"]
     assert sources(core, ours) == sources(ROOT, ours)
     assert (core / "sim" / "simulator.cmake").exists()
-    assert not (core / "sim" / "ns3").exists()
+    assert not any((core / folder.relative_to(ROOT)).exists() for folder in (NS3_ROOT, *PLUGINS))
     host = sdist(NS3_ROOT, tmp_path / "host")
     expected = sources(ROOT, [*shared, "sim/ns3"])
     assert sources(host / "source", [*shared, "sim/ns3"]) == expected

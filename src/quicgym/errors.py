@@ -8,7 +8,6 @@ EXTRA_PACKAGES = {
     "ns3gym": ("google",),
     "offline": ("minari",),
     "onnx": ("onnxruntime",),
-    "real": ("aioquic", "cryptography"),
     "reports": ("jinja2", "matplotlib", "pandas", "pyarrow", "scipy", "tensorboard"),
     "train": ("optuna", "ray", "safetensors", "stable_baselines3", "torch"),
 }

@@ -62,9 +62,9 @@ MARKS = {
     "docs/how-to/training-libraries.md": [pytest.mark.train, pytest.mark.long],
 }
 NEEDS = {
-    "docs/how-to/link.md": ["aioquic"],
+    "docs/how-to/link.md": ["quicgym_aioquic"],
     "docs/how-to/offline.md": ["minari"],
-    "docs/how-to/real.md": ["aioquic"],
+    "docs/how-to/real.md": ["quicgym_aioquic"],
     "docs/how-to/several-agents.md": ["pettingzoo"],
     "docs/how-to/training-libraries.md": ["torchrl"],
 }

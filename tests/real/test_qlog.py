@@ -124,7 +124,7 @@ def test_recording_events_changes_nothing_and_survives_a_batch_of_flows(tmp_path
 
 @linux
 def test_aioquics_qlog_has_the_same_form(tmp_path):
-    pytest.importorskip("aioquic")
+    pytest.importorskip("quicgym_aioquic")
     run_stack(short(tmp_path), "newreno", "aioquic", "virtual", qlog=tmp_path / "logs")
     for side in ("sender", "receiver"):
         names = {event["name"] for event in events_of(log_path(tmp_path / "logs", 0, side))}
@@ -154,7 +154,7 @@ def test_a_file_of_the_later_drafts_is_rewritten(tmp_path):
 
 
 def test_the_command_writes_a_folder_for_each_run(tmp_path, capsys):
-    pytest.importorskip("aioquic")
+    pytest.importorskip("quicgym_aioquic")
     short(tmp_path, duration_s=0.6)
     status = run_real(
         scenarios=[str(tmp_path / "short.yaml")],

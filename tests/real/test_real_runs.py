@@ -32,7 +32,7 @@ def audited(scenario, controller, stack):
 @linux
 @pytest.mark.parametrize("controller", ["newreno", "window"])
 def test_tls_over_sockets_brings_the_bytes_that_were_sent(controller, tmp_path):
-    pytest.importorskip("aioquic")
+    pytest.importorskip("quicgym_aioquic")
     result = audited(short(tmp_path), controller, "aioquic")
     assert result.engine == "aioquic-real"
     audit = result.to_dict()["audit"]
@@ -45,7 +45,7 @@ def test_tls_over_sockets_brings_the_bytes_that_were_sent(controller, tmp_path):
 
 @linux
 def test_runs_whose_relay_stalls_are_repeated_and_rejected(tmp_path):
-    pytest.importorskip("aioquic")
+    pytest.importorskip("quicgym_aioquic")
     scenario = write_short(tmp_path / "short.yaml", duration_s=0.6)
     command = [sys.executable, "-m", "quicgym_start", "real", "--scenario", str(scenario),
                "--controller", "cubic", "--clock", "real",
@@ -146,7 +146,7 @@ def test_gaps_are_in_percent_or_differences():
 
 
 def test_the_command_compares_and_stores_for_quicgym_compare(tmp_path, capsys):
-    pytest.importorskip("aioquic")
+    pytest.importorskip("quicgym_aioquic")
     scenario = write_short(tmp_path / "short.yaml", duration_s=1.0)
     status = run_real(
         scenarios=[str(scenario)],

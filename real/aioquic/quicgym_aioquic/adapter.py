@@ -5,7 +5,7 @@ cannot say at which rate it wants to pace, and nobody can be asked what waits to
 file, and no other, uses what is private in aioquic: `_loss`, `_loss._pacer`,
 `_loss.on_ack_received`, `_loss._rtt_smoothed`, `_streams`, the certificate of a configuration, and
 the events of a log.
-tests/real/test_aioquic.py fails where a version of aioquic has something else there.
+tests/test_aioquic.py fails where a version of aioquic has something else there.
 
 Events reach a controller as quicgym/controller.h asks for them: of an ACK frame first what it
 acknowledges, then what it shows to be lost. aioquic forgets packets that it declares lost or that

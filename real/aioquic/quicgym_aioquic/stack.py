@@ -10,14 +10,15 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.events import ConnectionTerminated, StreamDataReceived
 
 from quicgym import _core
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.simulation.qlog import log_path, write_log
-from quicgym.errors import MissingExtraError
 from quicgym.real.content import Comparison, content
 from quicgym.real.hosted_controller import HostedController
 from quicgym.real.relay import Relay
@@ -30,11 +31,7 @@ from quicgym.real.stacks import (
     Progress,
     StackError,
 )
-
-if TYPE_CHECKING:
-    from aioquic.quic.connection import QuicConnection
-
-    from quicgym.real.aioquic_adapter import Log
+from quicgym_aioquic.adapter import Log, SteeredSender, make_configurations
 
 SECOND = 1_000_000_000
 UNSENT_BYTES = 1 << 16
@@ -87,8 +84,6 @@ class Endpoint:
             self.log.now_s = now * 1e-9
 
     def _read_events(self) -> None:
-        from aioquic.quic.events import ConnectionTerminated, StreamDataReceived
-
         while (event := self.connection.next_event()) is not None:
             if isinstance(event, ConnectionTerminated):
                 reason = event.reason_phrase or f"error code {event.error_code:#x}"
@@ -106,10 +101,6 @@ class Sender(Endpoint):
 
     def __init__(self, name: str, plan: FlowPlan, client: object) -> None:
         """Makes connection and controller; the first decision is due at once."""
-        from aioquic.quic.configuration import QuicConfiguration
-
-        from quicgym.real.aioquic_adapter import SteeredSender
-
         assert isinstance(client, QuicConfiguration)
         self.plan = plan
         steering = plan.steering
@@ -239,10 +230,6 @@ class Pair:
 
     def __init__(self, path: int, plan: FlowPlan, has_logs: bool) -> None:
         """Makes the connections with keys of their own."""
-        from aioquic.quic.connection import QuicConnection
-
-        from quicgym.real.aioquic_adapter import Log, make_configurations
-
         client, server = make_configurations(
             plan.max_datagram_bytes, plan.flow_control_window_bytes, IDLE_S
         )
@@ -495,12 +482,6 @@ class AioquicStack:
         qlog: Path | None = None,
     ) -> Sequence[FlowRecord]:
         """Carries out one run; see quicgym.real.stacks.Stack.run."""
-        try:
-            import aioquic  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError(
-                "the stack aioquic needs the package aioquic", "real"
-            ) from error
         run = Run(flows, duration, interval, progress, deadline_s, qlog)
         try:
             if clock == "virtual":

@@ -8,10 +8,10 @@ from helpers.scenarios import short
 import quicgym
 from quicgym.envs.simulation.qlog import read_log
 from quicgym.errors import UserError
-from quicgym.real import RealRun, StackError, aioquic_stack, run_stack
+from quicgym.real import RealRun, StackError, run_stack
 from quicgym.real.hosted_controller import HostedController
 
-pytest.importorskip("aioquic")
+aioquic_stack = pytest.importorskip("quicgym_aioquic.stack")
 
 
 @pytest.fixture

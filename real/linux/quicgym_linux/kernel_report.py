@@ -25,6 +25,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from quicgym_noq.reality import SUITE
 
 import quicgym
 from quicgym import __version__, _core
@@ -34,13 +35,13 @@ from quicgym.benchmarks.papers.measurements import Measurements, Run, in_words, 
 from quicgym.benchmarks.papers.measurements import value_of as quantity_of
 from quicgym.benchmarks.papers.model import Paper, load_paper
 from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, judge
-from quicgym.benchmarks.reality import BUDGET_MBPS, by_workers
 from quicgym.console import say
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.errors import UserError
 from quicgym.output_folders import write_atomically
+from quicgym.real.concurrency import BUDGET_MBPS, by_workers
 from quicgym.real.kernels import find_kernel
 from quicgym.real.link import run_link
 from quicgym.real.network import as_scenario
@@ -134,7 +135,7 @@ class Cell:
 
 @cache
 def _reality() -> dict[str, Scenario]:
-    return {one.name: one for one in load_suite("reality") if isinstance(one, Scenario)}
+    return {one.name: one for one in load_suite(SUITE) if isinstance(one, Scenario)}
 
 
 def cells(runs: int, scenarios: Sequence[str]) -> list[Cell]:

@@ -27,10 +27,10 @@ from quicgym.agents.policies.by_name import policy_kind, stack_of_controller
 from quicgym.console import say
 from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.scenarios.suites import load_suite
-from quicgym.envs.simulation.capacity import BottleneckCapacity
 from quicgym.jobs import RUNS_FILE, report_failures, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 from quicgym.real.comparison import check_audited, gap
+from quicgym.real.concurrency import BUDGET_MBPS, MOST_AT_ONCE, by_workers
 from quicgym.real.runs import make_plans
 from quicgym.real.stacks import find_stack
 
@@ -48,9 +48,8 @@ GOALS = {
     ("total", "learned"): {"goodput_mbps": 1.0, "mean_rtt_ms": 5.0, "reward": 0.01},
 }
 """Of the mean gap's size: percent, and of the reward a difference."""
-BUDGET_MBPS = 200.0
-MOST_AT_ONCE = 8
-"""Runs in real time at the same time, however slow their networks are."""
+SUITE = Path(__file__).with_name("reality.yaml")
+"""The networks."""
 
 
 def job_of(scenario: Scenario, policy: str, stack: str, source: str, seed: int) -> RunJob:
@@ -96,7 +95,7 @@ def reality(
 ) -> None:
     """Run the campaign and write the report."""
     known = find_stack(stack)
-    entries = [entry for entry in load_suite("reality") if isinstance(entry, Scenario)]
+    entries = [entry for entry in load_suite(SUITE) if isinstance(entry, Scenario)]
     chosen = [entry for entry in entries if not scenario or entry.name in scenario]
     policies = list(policy or (*HAND_CODED, *LEARNED, *known.own_controllers))
     unknown = set(scenario or ()) - {entry.name for entry in entries}
@@ -142,24 +141,6 @@ def reality(
     write_atomically({report: text})
     say(f"{len(rows)} runs are in {out}, the report is {report}")
     raise typer.Exit(1 if failures else 0)
-
-
-def by_workers(scenarios: Sequence[Scenario], budget_mbps: float) -> dict[int, list[Scenario]]:
-    """Returns how many runs in real time may be under way at once -> the scenarios, slow ones last.
-
-    `budget_mbps` is the largest sum of their rates.
-    """
-    groups: dict[int, list[Scenario]] = {}
-    for scenario in scenarios:
-        workers = max(1, min(MOST_AT_ONCE, int(budget_mbps / peak_mbps(scenario))))
-        groups.setdefault(workers, []).append(scenario)
-    return dict(sorted(groups.items()))
-
-
-def peak_mbps(scenario: Scenario) -> float:
-    """Returns the largest mean rate of the bottleneck over a second."""
-    seconds = np.arange(1, max(2, int(scenario.duration_s) + 1)) * 1_000_000_000
-    return float(np.max(BottleneckCapacity(scenario).mean_mbps(seconds)))
 
 
 def gaps_of(

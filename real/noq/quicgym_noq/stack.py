@@ -77,7 +77,8 @@ class NoqStack:
         if qlog is not None:
             for flow, side in product(range(len(flows)), ("sender", "receiver")):
                 rewrite_log(log_path(qlog, flow, side), side, f"{self.name}-{clock}")
-        return [FlowRecord.of_bytes(**dict(zip(NAMES, record, strict=True))) for record in records]
+        named: list[dict[str, Any]] = [dict(zip(NAMES, record, strict=True)) for record in records]
+        return [FlowRecord.of_bytes(**fields) for fields in named]
 
 
 def _run_real(

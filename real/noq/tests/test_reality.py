@@ -4,20 +4,12 @@ import json
 
 import pytest
 
-from quicgym.benchmarks import reality
-from quicgym.benchmarks.reality import (
-    HAND_CODED,
-    LEARNED,
-    MOST_AT_ONCE,
-    by_workers,
-    gaps_of,
-    job_of,
-    make_report,
-)
 from quicgym.envs.scenarios.suites import load_suite
+from quicgym.real.concurrency import MOST_AT_ONCE, by_workers
 from quicgym.real.runs import make_plans
 from quicgym.real.stacks import find_stack
 
+reality = pytest.importorskip("quicgym_noq.reality")
 pytestmark = pytest.mark.train
 AUDIT = {
     "lateness_p99_ms": 0.1, "cpu_steal_percent": 0.0, "realtime_priority": True,
@@ -41,7 +33,7 @@ def make_rows(policies, seeds):
 
 def test_the_report_has_both_gaps_and_their_sum():
     policies = ["cubic", "bbr", "window"]
-    report = make_report(make_rows(policies, 2), "noq", ["a"], policies, 2, "make it")
+    report = reality.make_report(make_rows(policies, 2), "noq", ["a"], policies, 2, "make it")
     assert "| implementation | hand-coded | 2 | -0.40 [-0.40, -0.40] | ≤ 0.5: met" in report
     assert "| wall-clock | hand-coded | 2 | -1.61 [-1.61, -1.61] | ≤ 1: missed, 0 cells" in report
     assert "| total | learned | 1 | -2.00" in report
@@ -58,7 +50,7 @@ def test_the_stacks_own_controllers_are_ranked_and_have_no_implementation_gap():
         for key, row in make_rows(policies, 2).items()
         if key[1] == "cubic" or key[2] != "simulator"
     }
-    report = make_report(rows, "noq", ["a"], policies, 2, "make it")
+    report = reality.make_report(rows, "noq", ["a"], policies, 2, "make it")
     assert "| implementation | hand-coded | 1 |" in report
     assert "| implementation | the stack's own |" not in report
     assert "| wall-clock | the stack's own | 1 | -1.61" in report
@@ -69,21 +61,21 @@ def test_the_stacks_own_controllers_are_ranked_and_have_no_implementation_gap():
 def test_a_cell_that_lacks_a_run_has_no_gap():
     rows = make_rows(["cubic", "bbr"], 2)
     del rows["a", "bbr", "real", 1]
-    gaps = gaps_of(rows, ["cubic", "bbr"], ["a"], 2, "goodput_mbps", "real", "simulator")
+    gaps = reality.gaps_of(rows, ["cubic", "bbr"], ["a"], 2, "goodput_mbps", "real", "simulator")
     assert gaps.shape == (1, 2)
 
 
 def test_the_campaign_is_what_a_stack_can_run():
-    suite = load_suite("reality")
+    suite = load_suite(reality.SUITE)
     assert len(suite) == 12
     for scenario in suite:
         assert scenario.duration_s == 20
-        for policy in (*HAND_CODED, *LEARNED):
+        for policy in (*reality.HAND_CODED, *reality.LEARNED):
             make_plans(scenario, policy, find_stack("aioquic"), 0)
 
 
 def test_fast_networks_run_alone_and_slow_ones_side_by_side():
-    scenarios = load_suite("reality")
+    scenarios = load_suite(reality.SUITE)
     at_once = {
         scenario.name: workers
         for workers, members in by_workers(scenarios, 200.0).items()
@@ -99,9 +91,9 @@ def test_fast_networks_run_alone_and_slow_ones_side_by_side():
 
 
 def test_runs_of_different_stacks_are_different_jobs():
-    scenario = load_suite("reality")[0]
+    scenario = load_suite(reality.SUITE)[0]
     keys = {
-        job_of(scenario, "cubic", stack, source, 0).key
+        reality.job_of(scenario, "cubic", stack, source, 0).key
         for stack in ("noq", "aioquic")
         for source in ("simulator", "virtual", "real")
     }
@@ -109,9 +101,10 @@ def test_runs_of_different_stacks_are_different_jobs():
 
 
 def test_a_campaign_goes_on_with_what_is_missing(tmp_path, monkeypatch):
-    pytest.importorskip("aioquic")
+    pytest.importorskip("quicgym_aioquic")
     shorter = [
-        scenario.model_copy(update={"duration_s": 0.3}) for scenario in load_suite("reality")[:1]
+        scenario.model_copy(update={"duration_s": 0.3})
+        for scenario in load_suite(reality.SUITE)[:1]
     ]
     monkeypatch.setattr(reality, "load_suite", lambda name: shorter)
     monkeypatch.setattr(reality, "SOURCES", ("simulator", "virtual"))

@@ -85,7 +85,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {  # the groups and the order of `quicgym
     "Run": ("baselines", "papers", "plot", "scenarios", "controllers", "trace"),
     "Learn": ("train", "search", "sweep", "publish", "record", "import_agent", "serve"),
     "Compare": ("evaluate", "league", "coexist", "compare", "checklist", "attack"),
-    "Real networks": ("real", "link", "linux"),
+    "Real networks": ("real", "link"),
     "Development": ("parity", "speed"),
 }
 
