@@ -1,4 +1,4 @@
-"""How stacks are found, and what is said of those that are not there."""
+"""How stacks and kernels are found, and what is said of those that are not there."""
 
 from importlib.metadata import EntryPoint
 
@@ -6,6 +6,7 @@ import pytest
 
 from quicgym import plugins
 from quicgym.errors import UserError
+from quicgym.real.kernels import find_kernel
 from quicgym.real.stacks import find_stack, stack_names
 
 STACK = {"name": "the stack"}
@@ -58,3 +59,9 @@ def test_stack_that_cannot_be_imported_is_an_error_of_the_user(install):
     install(broken="no_such_package.stack:STACK")
     with pytest.raises(UserError, match=r"no_such_package\.stack:STACK of .* cannot be loaded"):
         find_stack("broken")
+
+
+def test_a_kernel_that_is_missing_names_its_package(install):
+    install()
+    with pytest.raises(UserError, match="pip install quicgym-linux"):
+        find_kernel()

@@ -1,9 +1,11 @@
-"""`quicgym linux` without quicgym-linux, and with a kernel that only records."""
+"""`quicgym linux`, with a kernel that only records."""
 
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from quicgym.cli import group
 from quicgym.errors import UserError
 from quicgym.real import kernels
 
@@ -35,21 +37,19 @@ def kernel(monkeypatch):
     return found
 
 
-def test_without_the_distribution_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(kernels.plugins, "installed", lambda kind: {})
-    with pytest.raises(UserError, match="pip install quicgym-linux"):
-        kernels.find_kernel()
+def linux(*arguments):
+    return CliRunner().invoke(group(), ["linux", *arguments])
 
 
-def test_list_shows_what_there_is_and_what_is_loaded(kernel, quicgym):
-    shown = quicgym("linux", "list").stdout
+def test_list_shows_what_there_is_and_what_is_loaded(kernel):
+    shown = linux("list").stdout
     assert "cubic+  a description" in shown
     assert "loaded: cubic+ as qg1_cubic_plus" in shown
 
 
-def test_load_prints_the_kernels_name(kernel, quicgym):
-    assert quicgym("linux", "load", "copa").stdout.strip() == "qg2_copa"
-    quicgym("linux", "unload", "qg2_copa")
+def test_load_prints_the_kernels_name(kernel):
+    assert linux("load", "copa").stdout.strip() == "qg2_copa"
+    linux("unload", "qg2_copa")
     assert kernel.asked == [("load", "copa"), ("unload", "qg2_copa")]
 
 
@@ -57,5 +57,6 @@ def test_load_prints_the_kernels_name(kernel, quicgym):
     ("arguments", "said"),
     [(["load"], "`quicgym linux load` needs a"), (["list", "x"], "takes no CONTROLLER")],
 )
-def test_an_action_with_other_arguments_is_refused(kernel, quicgym, arguments, said):
-    assert said in quicgym("linux", *arguments, status=2).stderr
+def test_an_action_with_other_arguments_is_refused(kernel, arguments, said):
+    error = linux(*arguments).exception
+    assert isinstance(error, UserError) and said in str(error)

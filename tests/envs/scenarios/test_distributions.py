@@ -216,7 +216,6 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
         "media",
         "papers",
         "path-changes",
-        "reality",
         "responsive",
         "rtt-fairness",
         "stress",
