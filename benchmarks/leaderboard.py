@@ -8,6 +8,7 @@ interruption.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,19 @@ from typing import Annotated, Any
 
 import typer
 
-from quicgym.agents.evaluation.evaluate import report_missing
+from quicgym import html_pages
+from quicgym.agents.evaluation.evaluate import number, report_missing
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
-from quicgym.agents.evaluation.summary import evaluate
+from quicgym.agents.evaluation.summary import evaluate, scores_of
 from quicgym.agents.policies.by_name import policy_kind
-from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
-from quicgym.benchmarks.leaderboard_page import ENGINES, evaluate_command, page
-from quicgym.benchmarks.run_time import Estimate, in_words
+from quicgym.benchmarks.leaderboard_data import (
+    BEST,
+    ENGINES,
+    Entry,
+    Result,
+    draw_leaderboard,
+    leaderboard_data,
+)
 from quicgym.console import say
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
@@ -106,9 +113,6 @@ SUITES = {
 }
 OTHER_SUITE = LeaderboardSuite({"native": 40, "ns3": 2})
 """How a suite is evaluated that the list does not have."""
-DECISION_INTERVAL_S = 0.1
-DECISION_CPU_S = {"baseline": 1e-5, "static": 1e-5, "random": 1e-4, "learned": 2e-5}
-"""About what deciding costs, on top of the packets."""
 COMMAND = "python -m quicgym.benchmarks.reports leaderboard"
 ATTACKS_FOLDER = "attacks"
 """Folder beside the page with the results of attacks."""
@@ -185,8 +189,14 @@ class Section:
         """Returns all episodes."""
         return make_jobs(self.policies, load_suite(self.suite), self.seeds, engine=self.engine)
 
-    def evaluate(self, workers: Workers, resume: bool) -> dict[str, Any]:
-        """Returns what `evaluation.summary` sums it up to; ends where it was interrupted."""
+    @property
+    def command(self) -> str:
+        """The command that does the same evaluation alone."""
+        options = ["--suite", self.suite, "--engine", self.engine, "--seeds", str(self.seeds)]
+        return shlex.join(["quicgym", "evaluate", "--policy", *self.policies, *options])
+
+    def evaluate(self, workers: Workers, resume: bool) -> Result:
+        """Runs the episodes and returns what they say; ends where it was interrupted."""
         say(self.title)
         evaluation = evaluate(
             self.policies,
@@ -197,15 +207,19 @@ class Section:
             workers=workers,
             resume=resume,
             keep_series=False,
-            command=evaluate_command(self.suite, self.engine, self.seeds, self.entries),
+            command=self.command,
         )
         interrupted = report_outcome(
             evaluation.outcome, evaluation.jobs, self.folder, _command(), resumed=resume
         )
-        if interrupted or evaluation.document is None:
+        document = evaluation.document
+        if interrupted or document is None:
             raise typer.Exit(130)
-        report_missing(evaluation.document)
-        return evaluation.document
+        report_missing(document)
+        ranked = [row["policy"] for row in document["policies"]]
+        scenarios = [cell["scenario"] for cell in document["policies"][0]["scenarios"]]
+        scores = scores_of(evaluation.runs, ranked, scenarios, document["seeds"])
+        return Result(document, scores)
 
 
 def make_sections(
@@ -305,8 +319,8 @@ def leaderboard(
     sections = make_sections(entries, suite or (), engine or (), seeds_on, results)
     _announce(sections, workers.count, resume)
     with locked(results, "--results"):
-        documents = [section.evaluate(workers, resume) for section in sections]
-    if any(document["missing"] for document in documents):
+        found = [section.evaluate(workers, resume) for section in sections]
+    if any(result.document["missing"] for result in found):
         say(f"{out} is not written, because runs are missing")
         raise typer.Exit(1)
     changed = [f"--suite {name}" for name in suite or ()]
@@ -315,38 +329,39 @@ def leaderboard(
     changed += [f"--ns3-seeds {ns3_seeds}"] if ns3_seeds else []
     changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
     command = " ".join([COMMAND, *changed]) if changed else "make reports ARGS=leaderboard"
+    data = leaderboard_data(entries, found, command, read_attacks(out.parent / ATTACKS_FOLDER))
     try:
-        about = {name: of_suite.about for name, of_suite in SUITES.items()}
-        attacks = read_attacks(out.parent / ATTACKS_FOLDER)
-        data = leaderboard_data(entries, documents, command, attacks)
         write_atomically(
-            {
-                out: page(entries, documents, command, about, attacks, out.stem),
-                out.with_suffix(".json"): json.dumps(data) + "\n",
-            }
+            {out: page(data, out.stem), out.with_suffix(".json"): json.dumps(data) + "\n"}
         )
         save(draw_leaderboard(data), out.with_suffix(""), "svg")
     except OSError as error:
         raise LeaderboardError(f"{out}: {error.strerror}; give another file with --out") from None
+    print(data["finding"])
     say(f"the leaderboard is {out}; its evaluations are in {results}")
 
 
+def page(data: Mapping[str, Any], stem: str = "leaderboard") -> str:
+    """Returns the page of what `leaderboard_data` returns; files next to it have its `stem`."""
+    return html_pages.render(
+        "quicgym.benchmarks",
+        "leaderboard.md.jinja",
+        **data,
+        about={name: suite.about for name, suite in SUITES.items()},
+        best=BEST,
+        engines=ENGINES,
+        number=number,
+        stem=stem,
+    )
+
+
 def _announce(sections: list[Section], workers: int, resume: bool) -> None:
-    """Says how long it will take."""
-    wanted = {section.title: section.jobs() for section in sections}
-    kept = {key for section in sections if resume for key in read_finished(section.folder)}
-    estimate = Estimate()
-    say(f"{sum(map(len, wanted.values()))} episodes with {workers} processes:")
-    for title, jobs in wanted.items():
-        new = [job for job in jobs if job.key not in kept]
-        seconds = sum(
-            estimate.cpu_s(job)
-            + job.scenario.duration_s
-            / DECISION_INTERVAL_S
-            * DECISION_CPU_S[policy_kind(job.steered_by or "")]
-            for job in new
-        )
-        say(f"  {title}: {len(new)} to run of {len(jobs)}, about {in_words(seconds / workers)}")
+    """Says how many episodes are to run."""
+    wanted = [(section, {job.key for job in section.jobs()}) for section in sections]
+    say(f"{sum(len(keys) for _, keys in wanted)} episodes with {workers} processes:")
+    for section, keys in wanted:
+        kept = keys & read_finished(section.folder).keys() if resume else ()
+        say(f"  {section.title}: {len(keys) - len(kept)} to run of {len(keys)}")
 
 
 def _command() -> str:

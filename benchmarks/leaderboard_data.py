@@ -1,25 +1,30 @@
-"""What the leaderboard's evaluations say, as numbers: the JSON beside its page, and its picture."""
+"""What the leaderboard's evaluations say, as numbers: the JSON beside its page, and its figure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
-from quicgym.agents.evaluation.summary import within_1_percent
-from quicgym.benchmarks.robustness import REFERENCES, Robustness, robustness
+from quicgym.agents.evaluation.statistics import Estimate, percentiles, resampled_means
+from quicgym.benchmarks.baselines import CONTROLLERS
 from quicgym.validation import StrictModel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FURTHEST_BEHIND = 5
-"""Scenarios that are named where a policy is behind the best baseline."""
+ENGINES = {"native": "native engine", "ns3": "ns-3"}
+REFERENCES = ("cubic", "bbr")
+"""Next to whose better reward a policy's robustness is judged."""
+LEAST_SHARE, MORE_LOSS = 0.5, 0.1
+"""A collapse: less than this part of their throughput share, or so much more loss than both."""
+BEHIND = 0.1
+BEST = "best single hand-coded controller"
 _DIGITS = 6
-_ROW_IN = 0.19
-_SATURATED = 0.15
-"""The difference from the best baseline at which the picture's colours end."""
 
 
 class Entry(StrictModel):
@@ -37,78 +42,184 @@ class Entry(StrictModel):
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Result:
+    """An evaluation: the content of evaluation.json, and the rewards behind it.
+
+    `scores` are policies x scenarios x seeds, in the order of the document's policies.
+    """
+
+    document: Mapping[str, Any]
+    scores: np.ndarray
+
+    @property
+    def title(self) -> str:
+        """The suite, and its engine where this is not the native one."""
+        suite: str = self.document["suite"]
+        return suite if self.document["engine"] == "native" else f"{suite} (ns-3)"
+
+    @property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """What the document says of each policy."""
+        return {row["policy"]: row for row in self.document["policies"]}
+
+    def best_baseline(self, kinds: Mapping[str, str]) -> str | None:
+        """Returns the hand-coded controller with the highest mean reward."""
+        rewards = {
+            policy: row["mean"]["reward"]
+            for policy, row in self.rows.items()
+            if kinds[policy] == "baseline"
+        }
+        return max(rewards, key=rewards.__getitem__, default=None)
+
+    def difference(self, policy: str, other: str) -> np.ndarray:
+        """Returns a policy's rewards minus another's: scenarios x seeds."""
+        places = list(self.rows)
+        return np.asarray(self.scores[places.index(policy)] - self.scores[places.index(other)])
+
+
 def leaderboard_data(
     entries: Sequence[Entry],
-    documents: Sequence[dict[str, Any]],
+    results: Sequence[Result],
     command: str,
     attacks: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Returns what leaderboard.json holds.
+    """Returns what leaderboard.json holds, from which the page is made.
 
     Args:
         entries: The policies.
-        documents: The contents of each evaluation.json, a section each.
+        results: The evaluations, a section each.
         command: The command that makes the page.
         attacks: By policy the worst difference from the best of CUBIC, BBR and BBRv3 that an attack
             has found.
 
     Returns:
-        "version", "commit", "ns3_version" and "command"; "policies" with name, policy, kind, group,
-        note and "worst_found" of attacks; "sections" with suite, engine, the numbers of scenarios
-        and seeds, "best_baseline", and "rows". A row has "iqm_reward" with its 95% interval, the
-        means of the metrics, "within_1_percent" (a share), the comparison with CUBIC and BBR where
-        both ran, and in "furthest_behind" up to five scenarios with the reward minus that of the
-        best baseline.
+        "policies" in rank order, with their mean reward in each of the "suites" and over all; the
+        suites are those of the first section's engine. "agents" has the paired differences of each
+        learned policy to others, with their 95% intervals, and "sections" what each suite says of
+        each policy. Intervals of "suites" are in the order of "suites".
     """
-    first = documents[0]
+    first = results[0].document
     kinds = {entry.policy: entry.kind for entry in entries}
+    ranking = [each for each in results if each.document["engine"] == first["engine"]]
+    policies = [_ranked(entry, ranking, attacks) for entry in entries]
+    policies.sort(key=lambda row: (row["mean"] is None, -(row["mean"] or 0)))
+    names = {row["policy"]: row["name"] for row in policies if row["mean"] is not None}
+    agents = [
+        _agent(policy, ranking, kinds, names) for policy in names if kinds[policy] == "learned"
+    ]
+    ns3 = (each.document["ns3_version"] for each in results if each.document["engine"] == "ns3")
     return {
         "version": first["version"],
         "commit": first["commit"],
-        "ns3_version": next(
-            (each["ns3_version"] for each in documents if each["engine"] == "ns3"), None
-        ),
+        "ns3_version": next(ns3, None),
         "command": command,
-        "policies": [
-            {
-                **entry.model_dump(include={"name", "policy", "kind", "group", "note"}),
-                "worst_found": attacks.get(entry.policy),
-            }
-            for entry in entries
-        ],
-        "sections": [_section(document, kinds) for document in documents],
+        "finding": _finding(policies, agents, len(ranking)),
+        "suites": [each.title for each in ranking],
+        "policies": policies,
+        "agents": agents,
+        "sections": [_section(each, kinds) for each in results],
     }
 
 
-def _section(document: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
-    ranked = document["policies"]
-    baselines = [row for row in ranked if kinds[row["policy"]] == "baseline"]
-    beside = beside_references(ranked)
-    rows = []
-    for row in ranked:
-        found = {
-            "policy": row["policy"],
-            **{key: _rounded(row[key]) for key in ("iqm_reward", "iqm_low", "iqm_high")},
-            "within_1_percent": _rounded(row["level_share"]),
-            "mean": {key: _rounded(value) for key, value in row["mean"].items()},
-        }
-        if row["policy"] in beside:
-            found["beside_cubic_and_bbr"] = {
-                key: _rounded(value) for key, value in vars(beside[row["policy"]]).items()
-            }
-        if baselines:
-            found["furthest_behind"] = [
-                {"scenario": scenario, "difference": _rounded(difference)}
-                for difference, scenario in behind_baselines(row, baselines)[:FURTHEST_BEHIND]
-            ]
-        rows.append(found)
+def _ranked(
+    entry: Entry, results: Sequence[Result], attacks: Mapping[str, float]
+) -> dict[str, Any]:
+    """Returns a policy's row of the first table; it has no means where it lacks a suite."""
+    rows = [each.rows.get(entry.policy) for each in results]
+    own = [row for row in rows if row is not None]
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return _rounded(math.fsum(known) / len(known)) if len(known) == len(rows) else None
+
     return {
-        "suite": document["suite"],
-        "engine": document["engine"],
-        "scenarios": len(ranked[0]["scenarios"]),
+        **entry.model_dump(include={"name", "policy", "kind", "group", "note"}),
+        "worst_found": attacks.get(entry.policy),
+        "mean": mean([row["mean"]["reward"] for row in own]),
+        "iqm": mean([row["iqm_reward"] for row in own]),
+        "mean_queue_delay_ms": mean([row["mean"]["mean_queue_delay_ms"] for row in own]),
+        "rewards": [row and _rounded(row["mean"]["reward"]) for row in rows],
+    }
+
+
+def _agent(
+    agent: str, results: Sequence[Result], kinds: Mapping[str, str], names: Mapping[str, str]
+) -> dict[str, Any]:
+    """Returns the paired differences of a learned policy to the papers' controllers."""
+    others = [
+        {
+            "name": names[other],
+            "policy": other,
+            **_differences(agent, [other] * len(results), results),
+        }
+        for other in names
+        if kinds[other] != "learned" and other.partition(":")[0] in CONTROLLERS
+    ]
+    best = [policy for each in results if (policy := each.best_baseline(kinds))]
+    if best:
+        found = _differences(agent, best, results)
+        others.insert(0, {"name": BEST, "policy": None, **found})
+    return {"name": names[agent], "policy": agent, "against": others}
+
+
+def _differences(agent: str, others: Sequence[str], results: Sequence[Result]) -> dict[str, Any]:
+    """Returns a policy minus another on each suite, and their mean over the suites."""
+    differences = [
+        each.difference(agent, other) for each, other in zip(results, others, strict=True)
+    ]
+    values = [float(each.mean()) for each in differences]
+    # The suites are independent, so each has draws of its own.
+    resampled = [resampled_means(each, seed=place) for place, each in enumerate(differences)]
+    return {
+        "all": _numbers(percentiles(float(np.mean(values)), np.mean(resampled, axis=0))),
+        "suites": [_numbers(percentiles(*each)) for each in zip(values, resampled, strict=True)],
+    }
+
+
+def _finding(
+    policies: Sequence[Mapping[str, Any]], agents: Sequence[Mapping[str, Any]], suites: int
+) -> str:
+    """Returns who is ahead, in one sentence."""
+    ranked = [row for row in policies if row["mean"] is not None]
+    if not ranked:
+        return "No policy has run on all suites, so there is no ranking."
+    first = ranked[0]
+    over = "the suite" if suites == 1 else f"the {suites} suites"
+    text = f"{first['name']} has the highest mean reward over {over}, {first['mean']:.3f}"
+    baseline = next((row for row in ranked if row["kind"] == "baseline"), None)
+    if baseline not in (None, first):
+        text += f"; the best hand-coded controller, {baseline['name']}, has {baseline['mean']:.3f}"
+    if agents and agents[0]["against"] and baseline is not None:
+        best = agents[0]["against"][0]["suites"]
+        ahead = sum(each["value"] > 0 for each in best)
+        surely = sum(each["low"] > 0 for each in best)
+        text += (
+            f"; {agents[0]['name']} is ahead of the best single hand-coded controller of a suite "
+            f"on {ahead} of {suites}, and the 95% interval is above 0 on {surely}"
+        )
+    return f"{text}."
+
+
+def _section(result: Result, kinds: Mapping[str, str]) -> dict[str, Any]:
+    document = result.document
+    found = beside_references(document["policies"])
+    return {
+        **{key: document[key] for key in ("suite", "engine", "command")},
+        "title": result.title,
+        "scenarios": len(document["policies"][0]["scenarios"]),
         "seeds": len(document["seeds"]),
-        "best_baseline": baselines[0]["policy"] if baselines else None,
-        "rows": rows,
+        "best_baseline": result.best_baseline(kinds),
+        "rows": [
+            {
+                "policy": policy,
+                **{key: _rounded(row[key]) for key in ("iqm_reward", "iqm_low", "iqm_high")},
+                "within_1_percent": _rounded(row["level_share"]),
+                "mean": {key: _rounded(value) for key, value in row["mean"].items()},
+                "beside_cubic_and_bbr": found.get(policy),
+            }
+            for policy, row in result.rows.items()
+        ],
     }
 
 
@@ -116,85 +227,91 @@ def _rounded(value: float | None) -> float | None:
     return value if value is None else round(value, _DIGITS)
 
 
-def behind_baselines(
-    row: Mapping[str, Any], baselines: Sequence[Mapping[str, Any]]
-) -> list[tuple[float, str]]:
-    """Returns the scenarios on which a policy is more than 1% below the best baseline.
-
-    Each is the policy's reward minus the baseline's, and the scenario's name; the worst is first.
-    """
-    behind = []
-    for place, cell in enumerate(row["scenarios"]):
-        best = max(baseline["scenarios"][place]["reward"] for baseline in baselines)
-        if not within_1_percent(cell["reward"], best):
-            behind.append((cell["reward"] - best, cell["scenario"]))
-    return sorted(behind)
+def _numbers(estimate: Estimate) -> dict[str, float | None]:
+    return {key: _rounded(value) for key, value in asdict(estimate).items()}
 
 
-def beside_references(ranked: Sequence[Mapping[str, Any]]) -> dict[str, Robustness]:
-    """Returns each policy beside CUBIC and BBR; empty where these were not run."""
-    by_policy = {row["policy"]: row["scenarios"] for row in ranked}
-    if not all(policy in by_policy for policy in REFERENCES):
+def beside_references(ranked: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Returns each policy's robustness next to CUBIC and BBR; empty where these were not run."""
+    cells = {row["policy"]: row["scenarios"] for row in ranked}
+    if not all(policy in cells for policy in REFERENCES):
         return {}
-    references = [by_policy[policy] for policy in REFERENCES]
-    return {policy: robustness(cells, references) for policy, cells in by_policy.items()}
+    references = [cells[policy] for policy in REFERENCES]
+    return {policy: robustness(own, references) for policy, own in cells.items()}
+
+
+def robustness(
+    cells: Sequence[Mapping[str, Any]], references: Sequence[Sequence[Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """Compares a policy with others, network by network.
+
+    Args:
+        cells: The policy's means over the seeds, of reward, throughput_share, loss_rate,
+            goodput_mbps and mean_rtt_ms, on each network.
+        references: Those of CUBIC and BBR, in the same order.
+
+    Returns:
+        The number of "collapses"; in "behind" the share of the networks on which the reward is more
+        than 0.1 below the better one's; the "worst" difference from it; and "power", goodput over
+        mean RTT in Mbit/s per s, its geometric mean over the networks on which both were measured.
+    """
+    collapses, differences, powers = 0, [], []
+    for own, *others in zip(cells, *references, strict=True):
+        share = max(other["throughput_share"] for other in others)
+        loss = max(other["loss_rate"] for other in others)
+        collapses += (
+            own["throughput_share"] < LEAST_SHARE * share or own["loss_rate"] > loss + MORE_LOSS
+        )
+        differences.append(own["reward"] - max(other["reward"] for other in others))
+        if own["goodput_mbps"] and own["mean_rtt_ms"]:
+            powers.append(math.log(1e3 * own["goodput_mbps"] / own["mean_rtt_ms"]))
+    behind = sum(difference < -BEHIND for difference in differences) / len(differences)
+    power = math.exp(math.fsum(powers) / len(powers)) if powers else None
+    return {
+        "collapses": collapses,
+        "behind": _rounded(behind),
+        "worst": _rounded(min(differences)),
+        "power": _rounded(power),
+    }
 
 
 def draw_leaderboard(data: Mapping[str, Any]) -> Figure:
-    """Returns the IQM reward by policy and suite as a table whose colours say who is ahead.
+    """Returns the agents minus the best single hand-coded controller, a row for each suite.
 
-    `data` is that of `leaderboard_data`. The colour of a cell is the reward minus that of the best
-    baseline of the section: blue is ahead, red is behind. A frame marks the best baseline.
+    `data` is that of `leaderboard_data`. A dot is the paired difference of the mean reward, and its
+    bar the 95% interval.
     """
     import matplotlib
-    import numpy as np
     from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
 
-    from quicgym.plot_style import GREY, STYLE, TWO_COLUMNS
+    from quicgym.plot_style import GREY, STYLE, TWO_COLUMNS, looks_of
 
-    sections, policies = data["sections"], data["policies"]
-    rewards = np.full((len(policies), len(sections)), np.nan)
-    best = np.full(len(sections), np.nan)
-    places = {entry["policy"]: place for place, entry in enumerate(policies)}
-    for column, section in enumerate(sections):
-        for row in section["rows"]:
-            rewards[places[row["policy"]], column] = row["iqm_reward"]
-        if section["best_baseline"] is not None:
-            best[column] = rewards[places[section["best_baseline"]], column]
-    with matplotlib.rc_context({**STYLE, "axes.grid": False}):
-        figure = Figure(figsize=(TWO_COLUMNS, 1.4 + _ROW_IN * len(policies)))
+    rows = [*data["suites"], "all suites"]
+    agents = [agent for agent in data["agents"] if agent["against"]]
+    looks = looks_of(agent["policy"] for agent in agents)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(TWO_COLUMNS, 1 + 0.1 * len(rows) * (1 + len(agents))))
         axes = figure.subplots()
-        image = axes.imshow(
-            np.ma.masked_invalid(rewards - best),
-            cmap="RdBu", vmin=-_SATURATED, vmax=_SATURATED, aspect="auto",
-        )  # fmt: skip
-        for place, column in np.argwhere(~np.isnan(rewards)):
-            difference = rewards[place, column] - best[column]
-            dark = abs(difference) > 0.8 * _SATURATED
-            axes.text(
-                column, place, f"{rewards[place, column]:.3f}", ha="center", va="center",
-                fontsize=6, color="white" if dark else "black",
+        for place, agent in enumerate(agents):
+            best = agent["against"][0]
+            found = [*best["suites"], best["all"]]
+            values = np.array([each["value"] for each in found])
+            ends = np.array([[each["low"], each["high"]] for each in found]).T
+            look = looks[agent["policy"]]
+            axes.errorbar(
+                values,
+                np.arange(len(rows)) + 0.7 * ((place + 0.5) / len(agents) - 0.5),
+                # A percentile interval need not contain its value.
+                xerr=np.maximum(0, [values - ends[0], ends[1] - values]),
+                color=look.colour, marker=look.marker, markersize=3.5, linestyle="none",
+                elinewidth=1, label=agent["name"],
             )  # fmt: skip
-            if policies[place]["policy"] == sections[column]["best_baseline"]:
-                axes.add_patch(
-                    Rectangle((column - 0.5, place - 0.5), 1, 1, fill=False, linewidth=1.2)
-                )
-        axes.set_yticks(range(len(policies)), [entry["name"] for entry in policies])
-        names = [
-            section["suite"] + ("" if section["engine"] == "native" else "\n(ns-3)")
-            for section in sections
-        ]
-        axes.set_xticks(range(len(sections)), names, rotation=40, ha="left", rotation_mode="anchor")
-        axes.xaxis.tick_top()
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        for place in range(1, len(policies)):
-            if policies[place]["kind"] != policies[place - 1]["kind"]:
-                axes.axhline(place - 0.5, color=GREY, linewidth=0.8)
-        colours = figure.colorbar(
-            image, ax=axes, location="bottom", shrink=0.5, aspect=40, extend="both"
-        )
-        colours.set_label("IQM reward minus that of the best baseline")
+        axes.axvline(0, color=GREY, linewidth=0.8)
+        axes.axhline(len(rows) - 1.5, color=GREY, linewidth=0.8)
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel(f"mean reward minus that of the {BEST} (bar: 95% interval)")
+        if agents:
+            figure.legend(loc="outside upper center", ncols=len(agents))
         figure.draw_without_rendering()  # while the style holds
     return figure

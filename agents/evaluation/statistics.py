@@ -127,9 +127,7 @@ class Bootstrap:
     def _estimate(self, value: float, resampled: np.ndarray) -> Estimate:
         if self._scores.shape[2] < 2:
             return Estimate(float(value), None, None)
-        tail = (100 - CONFIDENCE_PERCENT) / 2
-        low, high = np.percentile(resampled, [tail, 100 - tail])
-        return Estimate(float(value), float(low), float(high))
+        return percentiles(value, resampled)
 
 
 def mean_interval(
@@ -161,19 +159,24 @@ def mean_difference(
     """
     differences = _checked(np.stack([first, second]))
     differences = differences[0] - differences[1]
-    scenarios, seeds = differences.shape
-    value = float(differences.mean())
-    if seeds < 2:
-        return Estimate(value, None, None)
+    if differences.shape[1] < 2:
+        return Estimate(float(differences.mean()), None, None)
+    return percentiles(float(differences.mean()), resampled_means(differences, resamples, seed))
+
+
+def resampled_means(scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
+    """Returns the mean of the scores in each resample of the seeds within each scenario."""
     rng = np.random.default_rng(seed)
-    rows = np.arange(scenarios)[:, None]
-    means = [
-        differences[rows, rng.integers(seeds, size=differences.shape)].mean()
-        for _ in range(resamples)
-    ]
+    rows = np.arange(len(scores))[:, None]
+    draws = (rng.integers(scores.shape[1], size=scores.shape) for _ in range(resamples))
+    return np.array([scores[rows, drawn].mean() for drawn in draws])
+
+
+def percentiles(value: float, resampled: np.ndarray) -> Estimate:
+    """Returns a value with its 95% interval, by the percentiles of its resamples."""
     tail = (100 - CONFIDENCE_PERCENT) / 2
-    low, high = np.percentile(means, [tail, 100 - tail])
-    return Estimate(value, float(low), float(high))
+    low, high = np.percentile(resampled, [tail, 100 - tail])
+    return Estimate(float(value), float(low), float(high))
 
 
 def _checked(scores: np.ndarray) -> np.ndarray:

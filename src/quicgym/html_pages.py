@@ -15,7 +15,7 @@ BASE_TEMPLATE = "page.html.jinja"
 
 
 def render(package: str, template: str, **values: Any) -> str:
-    """Returns a page from the template of a package."""
+    """Returns a page from the template of a package, which is of HTML or of Markdown."""
 
     def source(name: str) -> str:
         folder = files("quicgym" if name == BASE_TEMPLATE else package)
@@ -23,7 +23,7 @@ def render(package: str, template: str, **values: Any) -> str:
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(source),
-        autoescape=True,
+        autoescape=template.endswith(".html.jinja"),
         trim_blocks=True,
         lstrip_blocks=True,
     )

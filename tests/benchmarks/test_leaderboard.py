@@ -20,9 +20,16 @@ from quicgym.benchmarks.leaderboard import (
     LeaderboardError,
     load_entries,
     make_sections,
+    page,
 )
-from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
-from quicgym.benchmarks.leaderboard_page import page
+from quicgym.benchmarks.leaderboard_data import (
+    BEST,
+    Entry,
+    Result,
+    draw_leaderboard,
+    leaderboard_data,
+    robustness,
+)
 from quicgym.benchmarks.papers.model import load_paper
 from quicgym.benchmarks.reports import main
 from quicgym.controllers.choices import parse_parameters
@@ -67,13 +74,13 @@ def test_a_second_run_writes_the_same_bytes(
     text = (tmp_path / "a/leaderboard.md").read_text()
     for name in ("leaderboard.md", "leaderboard.json", "leaderboard.svg"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-    assert "4 episodes with 1 processes" in first and "about" in first
+    assert "4 episodes with 1 processes" in first
     assert f"quicgym {__version__}, commit {_core.commit}" in text
-    assert "## Suite `tiny.yaml`, native engine" in text and "1 scenarios, seeds 0 to 1" in text
+    assert "### Suite `tiny.yaml`, native engine\n\n1 scenarios, seeds 0 to 1." in text
     assert "quicgym evaluate --policy ebcc ebcc:gamma=60 --suite tiny.yaml" in text
     document = json.loads((tmp_path / "first/tiny-native/evaluation.json").read_text())
     for entry in document["policies"]:
-        assert f"| {entry['iqm_reward']:.4f} |" in text
+        assert f"| {entry['iqm_reward']:.4f} [" in text
     (section,) = json.loads((tmp_path / "a/leaderboard.json").read_text())["sections"]
     assert section["best_baseline"] == "ebcc" and section["seeds"] == 2
     shown = {row["policy"]: row["iqm_reward"] for row in section["rows"]}
@@ -84,14 +91,13 @@ def test_a_second_run_writes_the_same_bytes(
     assert str(tmp_path) not in text
     assert "0 to run of 4" in here("--out", "c/leaderboard.md", "--results", "first", "--resume")
     assert (tmp_path / "c/leaderboard.md").read_text() == text
-    assert "attacks.md) |" not in text
+    assert "| `ebcc` | baseline |  | – |" in text
     (tmp_path / "d/attacks").mkdir()
     for name, found in (("ebcc", {"difference": -0.4567}), ("ebcc:gamma=60", None)):
         attack = {"policy": name, "found": found}
         (tmp_path / f"d/attacks/{len(name)}.json").write_text(json.dumps(attack))
     here("--out", "d/leaderboard.md", "--results", "first", "--resume")
     attacked = (tmp_path / "d/leaderboard.md").read_text()
-    assert "| what it is | [worst found](attacks.md) |" in attacked
     assert "| `ebcc` | baseline |  | -0.46 |" in attacked
     assert "| `ebcc:gamma=60` | static |  | +0.00 |" in attacked
 
@@ -145,173 +151,190 @@ def test_the_shipped_list_has_every_baseline() -> None:
     assert listed == list(BASELINES)
 
 
-def document() -> dict:
-    """Two trainings of one policy: the better ahead of the baseline in one scenario of two."""
+ENTRIES = [
+    Entry(name="CUBIC", policy="cubic", kind="baseline"),
+    Entry(name="BBR", policy="bbr", kind="baseline"),
+    Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
+    Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
+    Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
+]
 
-    def row(policy: str, iqm: float, rewards: list[float], share: float) -> dict:
-        metrics = (
-            "reward", "throughput_share", "loss_rate", "jain_of_intervals", "goodput_mbps",
-            "agent_goodput_mbps", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms",
-        )  # fmt: skip
-        return {
+
+def result(rewards: dict[str, list[float]], suite: str = "s", engine: str = "native") -> Result:
+    """An evaluation with two seeds; both give the policy's reward on the scenarios."""
+    metrics = (
+        "throughput_share", "loss_rate", "jain_of_intervals", "goodput_mbps", "mean_rtt_ms",
+        "mean_queue_delay_ms",
+    )  # fmt: skip
+    measured = {
+        "throughput_share": 0.8,
+        "loss_rate": 0.0,
+        "goodput_mbps": 2.0,
+        "mean_rtt_ms": 100.0,
+    }
+    rows = [
+        {
             "policy": policy,
-            "iqm_reward": iqm,
-            "iqm_low": iqm - 0.01,
-            "iqm_high": iqm + 0.01,
-            "level_share": share,
-            "mean": dict.fromkeys(metrics, 0.25),
+            "iqm_reward": float(np.mean(of)) - 0.01,
+            "iqm_low": 0.0,
+            "iqm_high": 1.0,
+            "level_share": 0.5,
+            "mean": {"reward": float(np.mean(of)), **dict.fromkeys(metrics, 0.25)},
             "scenarios": [
-                {"scenario": name, "reward": reward}
-                for name, reward in zip(("one", "two"), rewards, strict=True)
+                {"scenario": f"s{place}", "reward": reward, **measured}
+                for place, reward in enumerate(of)
             ],
         }
+        for policy, of in rewards.items()
+    ]
+    about = {"version": "1", "commit": "c", "ns3_version": "3", "command": "quicgym evaluate"}
+    document = {**about, "suite": suite, "engine": engine, "seeds": [0, 1], "policies": rows}
+    return Result(document, np.array([[[reward] * 2 for reward in of] for of in rewards.values()]))
 
-    def difference(a: str, b: str, value: float, low: float, high: float) -> dict:
-        numbers = {"iqm_difference": value, "low": low, "high": high}
-        return {"a": a, "b": b, **numbers, "probability_of_improvement": 0.75}
 
-    return {
-        "version": "1",
-        "commit": "c",
-        "ns3_version": None,
-        "suite": "s",
-        "engine": "native",
-        "seeds": [0, 1],
-        "command": "quicgym evaluate",
-        "policies": [
-            row("ebcc:gamma=60", 0.9, [0.9, 0.9], 1.0),
-            row("a.json", 0.8, [1.0, 0.6], 0.5),
-            row("cubic", 0.7, [0.6, 0.8], 1.0),
-            row("b.json", 0.5, [0.5, 0.5], 0.0),
-        ],
-        "differences": [
-            difference("ebcc:gamma=60", "a.json", 0.1, 0.05, 0.2),
-            difference("a.json", "cubic", 0.1, 0.04, 0.16),
-        ],
+ONE = {
+    "ebcc:gamma=60": [0.9, 0.9], "a.json": [1.0, 0.6], "cubic": [0.6, 0.8], "bbr": [0.2, 0.2],
+    "b.json": [0.5, 0.5],
+}  # fmt: skip
+OTHER = {
+    "ebcc:gamma=60": [0.1, 0.1], "a.json": [0.6, 0.6], "cubic": [0.3, 0.3], "bbr": [0.7, 0.7],
+    "b.json": [0.2, 0.2],
+}  # fmt: skip
+
+
+def test_the_page_begins_with_the_finding_and_the_policies_in_rank_order() -> None:
+    results = [result(ONE), result(OTHER, "t"), result(ONE, "s", "ns3")]
+    data = leaderboard_data(ENTRIES, results, "make reports", {})
+    text = page(data)
+    assert text.startswith(
+        "# Leaderboard\n\n**PPO 1 has the highest mean reward over the 2 suites, 0.700; the best "
+        "hand-coded controller, CUBIC, has 0.500; PPO 1 is ahead of the best single hand-coded "
+        "controller of a suite on 1 of 2, and the 95% interval is above 0 on 1.**\n\n| | policy | "
+    )
+    assert "| policy | `s` | `t` | mean of all suites | IQM | queueing delay (ms) |" in text
+    ranks = [line for line in text.splitlines() if line.startswith(("| 1", "| 2", "| 3", "| 4"))]
+    assert ranks == [
+        "| 1 | PPO 1 | 0.800 | 0.600 | 0.700 | 0.690 | 0.2 |",
+        "| 2 | CUBIC | 0.700 | 0.300 | 0.500 | 0.490 | 0.2 |",
+        "| 3 | Swept | 0.900 | 0.100 | 0.500 | 0.490 | 0.2 |",
+        "| 4 | BBR | 0.200 | 0.700 | 0.450 | 0.440 | 0.2 |",
+    ]
+    assert "### Suite `s`, ns-3" in text and ", ns-3 3. It also\n" in text
+    assert "Over its 2 training seeds, PPO has an IQM of 0.5150 in the mean, 0.3400" in text
+
+
+def test_a_policy_without_a_run_on_a_suite_has_no_rank() -> None:
+    without = {policy: of for policy, of in OTHER.items() if policy != "a.json"}
+    text = page(leaderboard_data(ENTRIES, [result(ONE), result(without, "t")], "x", {}))
+    assert "| – | PPO 1 | 0.800 | – | – | – | – |" in text
+    assert "**CUBIC has the highest mean reward" in text and "### PPO 2" in text
+    assert "### PPO 1" not in text
+
+
+def test_each_agent_has_its_paired_differences_to_the_papers_controllers_and_the_best() -> None:
+    data = leaderboard_data(ENTRIES, [result(ONE), result(OTHER, "t")], "make reports", {})
+    first, second = data["agents"]
+    assert (first["name"], second["name"]) == ("PPO 1", "PPO 2")
+    found = {
+        each["name"]: [each["all"]["value"], *(suite["value"] for suite in each["suites"])]
+        for each in first["against"]
+    }
+    assert found == {
+        BEST: pytest.approx([0, 0.1, -0.1]),
+        "CUBIC": pytest.approx([0.2, 0.1, 0.3]),
+        "Swept": pytest.approx([0.2, -0.1, 0.5]),
+        "BBR": pytest.approx([0.25, 0.6, -0.1]),
+    }
+    text = page(data)
+    shown = (
+        "| CUBIC | +0.200 [+0.200, +0.200] | +0.100 [+0.100, +0.100] | +0.300 [+0.300, +0.300] |"
+    )
+    assert text.count(shown) == 1
+    hand_coded = {policy: ONE[policy] for policy in ("cubic", "bbr")}
+    text = page(leaderboard_data(ENTRIES[:2], [result(hand_coded)], "make reports", {}))
+    assert "Agents against" not in text and "leaderboard.svg)" not in text
+
+
+def test_the_mean_over_suites_has_the_interval_of_independent_suites() -> None:
+    rng = np.random.default_rng(1)
+    noisy = [
+        Result(result(ONE, suite).document, rng.normal(0, 0.1, (len(ONE), 40, 2))) for suite in "st"
+    ]
+    against = leaderboard_data(ENTRIES, noisy, "x", {})["agents"][0]["against"][1]
+    widths = [each["high"] - each["low"] for each in against["suites"]]
+    own = against["all"]["high"] - against["all"]["low"]
+    assert own == pytest.approx(np.hypot(*widths) / 2, rel=0.1)
+
+
+def test_the_figure_has_a_dot_with_an_interval_for_each_agent_and_suite() -> None:
+    data = leaderboard_data(ENTRIES, [result(ONE), result(OTHER, "t")], "make reports", {})
+    (axes,) = draw_leaderboard(data).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["s", "t", "all suites"]
+    dots = {bars.get_label(): bars.lines[0].get_xdata() for bars in axes.containers}
+    assert dots == {
+        "PPO 1": pytest.approx([0.1, -0.1, 0]),
+        "PPO 2": pytest.approx([-0.2, -0.5, -0.35]),
     }
 
 
-def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
-    entries = [
-        Entry(name="CUBIC", policy="cubic", kind="baseline"),
-        Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
-        Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
-        Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
-    ]
-    text = page(entries, [document()], "make reports", {}, {})
-    assert (
-        "best learned (PPO 1) − best hand-coded baseline (CUBIC): +0.1000, "
-        "95% interval [0.0400, 0.1600]; probability of improvement 0.75" in text
-    )
-    assert (
-        "best learned (PPO 1) − best static parameters (Swept): -0.1000, "
-        "95% interval [-0.2000, -0.0500]; probability of improvement 0.25" in text
-    )
-    assert "in 1 of 2; furthest behind in two (-0.200)" in text
-    assert "| PPO | 2 | 0.6500 | 0.5000 | 0.8000 |" in text
-    without = page(
-        entries[:2],
-        [document() | {"policies": [document()["policies"][i] for i in (0, 2)]}],
-        "x",
-        {},
-        {},
-    )
-    assert "best learned" not in without and "training seeds" not in without
+def test_the_page_says_what_each_section_is_and_counts_collapses() -> None:
+    tested = result(ONE, "stress")
+    tested.document["policies"][1]["scenarios"][0]["throughput_share"] = 0.1
+    text = page(leaderboard_data(ENTRIES, [tested], "make reports", {"a.json": -0.5}))
+    assert "### Suite `stress`, native engine\n\nThe widest networks" in text
+    assert "| PPO 1 | 0.8000 | 0.7900 [0.0000, 1.0000] | " in text
+    assert "| 0.2 | 50 | 1 | 20.00 |\n" in text
+    assert "| PPO 1 | `a.json` | learned |  | -0.50 |" in text
+    without = {policy: of for policy, of in ONE.items() if policy != "bbr"}
+    text = page(leaderboard_data(ENTRIES, [result(without)], "make reports", {}))
+    assert "| 0.2 | 50 | – | – |\n" in text
 
 
-def test_the_page_counts_who_was_left_out_and_where_the_best_learned_is_furthest_behind() -> None:
-    entries = [
-        Entry(name="CUBIC", policy="cubic", kind="baseline"),
-        Entry(name="PPO 1", policy="a.json", kind="learned"),
-        Entry(name="Slow", policy="slow.json", kind="learned"),
-    ]
-    data = document()
-    data["policies"] = [data["policies"][index] for index in (1, 2)]
-    earned = ([0.1, 0.6, 0.2, 0.3, 0.5, 0.4], [0.7] * 6)
-    for row, rewards in zip(data["policies"], earned, strict=True):
-        row["scenarios"] = [
-            {"scenario": f"s{number}", "reward": reward} for number, reward in enumerate(rewards)
-        ]
-    text = page(entries, [data], "make reports", {}, {})
-    assert "1 of the 3 policies did not run here." in text
-    worst = "s0 (-0.600), s2 (-0.500), s3 (-0.400), s5 (-0.300), s4 (-0.200)"
-    assert f"in 0 of 6; furthest behind in {worst}" in text and "s1 (" not in text
-    assert "did not run here" not in page(entries[:2], [data], "make reports", {}, {})
+def cell(
+    reward: float = 0.5,
+    share: float = 0.8,
+    loss: float = 0.02,
+    goodput: float | None = 8.0,
+    rtt: float | None = 50.0,
+) -> dict[str, Any]:
+    return {
+        "reward": reward,
+        "throughput_share": share,
+        "loss_rate": loss,
+        "goodput_mbps": goodput,
+        "mean_rtt_ms": rtt,
+    }
 
 
-def test_the_data_has_the_differences_from_the_best_baseline_and_what_attacks_found() -> None:
-    entries = [
-        Entry(name="CUBIC", policy="cubic", kind="baseline"),
-        Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
-        Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
-        Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
-    ]
-    data = leaderboard_data(entries, [document()], "make reports", {"a.json": -0.5})
-    assert [entry["worst_found"] for entry in data["policies"]] == [None, None, -0.5, None]
-    (section,) = data["sections"]
-    assert section["best_baseline"] == "cubic"
-    rows = {row["policy"]: row for row in section["rows"]}
-    assert rows["a.json"]["furthest_behind"] == [{"scenario": "two", "difference": -0.2}]
-    assert [cell["scenario"] for cell in rows["b.json"]["furthest_behind"]] == ["two", "one"]
-    assert rows["cubic"]["furthest_behind"] == [] and rows["cubic"]["iqm_low"] == 0.69
+@pytest.mark.parametrize(
+    ("own", "collapses"),
+    [
+        (cell(), 0),
+        (cell(share=0.41), 0),
+        (cell(share=0.39), 1),  # below half of the better share
+        (cell(loss=0.16), 0),
+        (cell(loss=0.18), 1),  # 10 points above the larger loss
+    ],
+)
+def test_a_collapse_is_half_the_share_or_ten_points_of_loss(
+    own: dict[str, Any], collapses: int
+) -> None:
+    cubic, bbr = cell(share=0.8, loss=0.02), cell(share=0.3, loss=0.07)
+    assert robustness([own], [[cubic], [bbr]])["collapses"] == collapses
 
 
-def test_the_picture_has_a_cell_for_each_policy_and_suite_and_frames_the_best_baseline() -> None:
-    entries = [
-        Entry(name="CUBIC", policy="cubic", kind="baseline"),
-        Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
-        Entry(name="PPO 1", policy="a.json", kind="learned"),
-        Entry(name="PPO 2", policy="b.json", kind="learned"),
-        Entry(name="Elsewhere", policy="other.json", kind="learned"),
-    ]
-    figure = draw_leaderboard(leaderboard_data(entries, [document()], "make reports", {}))
-    axes = figure.axes[0]
-    cells = {text.get_position()[1]: text.get_text() for text in axes.texts}
-    assert cells == {0: "0.700", 1: "0.900", 2: "0.800", 3: "0.500"}
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == [entry.name for entry in entries]
-    (frame,) = axes.patches
-    assert frame.get_xy() == (-0.5, -0.5)
+def test_behind_is_measured_from_the_better_reward_on_each_network() -> None:
+    cubic, bbr = [cell(0.5), cell(0.1), cell(0.3)], [cell(0.2), cell(0.6), cell(0.3)]
+    found = robustness([cell(0.45), cell(0.3), cell(0.9)], [cubic, bbr])
+    assert found["behind"] == pytest.approx(1 / 3, abs=1e-6)
+    assert found["worst"] == pytest.approx(-0.3)
 
 
-def test_where_cubic_and_bbr_were_run_the_page_counts_collapses_beside_them() -> None:
-    entries = [
-        Entry(name="CUBIC", policy="cubic", kind="baseline"),
-        Entry(name="BBR", policy="bbr", kind="baseline"),
-        Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
-    ]
-    data = document()
-    rows = {row["policy"]: row for row in data["policies"]}
-    bbr = {**rows["b.json"], "policy": "bbr"}
-    data["policies"] = [rows["a.json"], rows["cubic"], bbr]
-    shares = {"a.json": (0.9, 0.1), "cubic": (0.8, 0.8), "bbr": (0.7, 0.7)}
-    for row in data["policies"]:
-        for scenario, share in zip(row["scenarios"], shares[row["policy"]], strict=True):
-            measured = {"loss_rate": 0.0, "goodput_mbps": 2.0, "mean_rtt_ms": 100.0}
-            scenario.update({"throughput_share": share, **measured})
-    data["differences"].append({**data["differences"][1], "a": "a.json", "b": "bbr"})
-    text = page(entries, [data], "make reports", {}, {})
-    assert "| PPO 1 | 1 | 50 | -0.200 | 20.00 |" in text
-    assert "collapses on" not in text
-    data["suite"] = "stress"
-    marked = page(entries, [data], "make reports", {}, {})
-    assert "collapses on `stress`, of 2 networks |" in marked
-    assert "| PPO 1 | `a.json` | learned |  | 1 |" in marked
-    data["policies"].pop()
-    assert "more than 0.1 behind" not in page(entries, [data], "make reports", {}, {})
-
-
-def test_the_page_says_what_each_section_is() -> None:
-    entries = [
-        Entry(name="CUBIC", policy="cubic", kind="baseline"),
-        Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
-        Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
-        Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
-    ]
-    about = {"s": "Two paths.", "t": "Others."}
-    text = page(entries, [document()], "make reports", about, {})
-    assert "## Suite `s`, native engine\n\nTwo paths.\n" in text and "Others." not in text
-    assert "| `s` | native engine | 2 | 2 | 4 |" in text
+def test_power_is_the_geometric_mean_of_goodput_over_rtt() -> None:
+    cells = [cell(goodput=1.0, rtt=10.0), cell(goodput=4.0, rtt=10.0), cell(goodput=None)]
+    assert robustness(cells, [cells, cells])["power"] == pytest.approx(200.0)
+    nothing = [cell(goodput=0.0), cell(rtt=None)]
+    assert robustness(nothing, [nothing, nothing])["power"] is None
 
 
 def sections(**chosen: Any) -> dict[str, int]:
