@@ -108,7 +108,10 @@ def run_baselines(
             print(f"\nfigure: {figure}")
         if logs is not None:
             print(f"curves: tensorboard --logdir {shlex.quote(str(logs))}")
-    say(f"{len(evaluation.runs)} runs (evaluation.json, results.parquet) are in {directory}")
+    say(
+        f"{count_of(len(evaluation.runs), 'run')} (evaluation.json, results.parquet) are in "
+        f"{directory}"
+    )
     return 1 if outcome.failures or judged.outcome.failures else 0
 
 

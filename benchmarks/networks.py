@@ -20,7 +20,7 @@ from quicgym.agents.evaluation.jobs import with_packet_logs
 from quicgym.agents.evaluation.summary import RESULTS as RESULTS_OF_EVALUATION
 from quicgym.benchmarks.papers import drawings, figures, tables
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
-from quicgym.console import print_whole, say
+from quicgym.console import count_of, print_whole, say
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.simulation.metrics import OF_RUNS
 from quicgym.envs.simulation.packet_logs import PacketLogs
@@ -97,7 +97,8 @@ def run_networks(
                     print_whole(table)
                     print()
             say(
-                f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures "
+                f"{count_of(len(runs), 'run')} (results.json, results.parquet) and "
+                f"{count_of(len(files), 'picture')} "
                 f"(figures) are in {directory}"
             )
         return 1 if outcome.failures else 0

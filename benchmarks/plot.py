@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from quicgym.agents.evaluation.run_folders import EVALUATION_FILE, read_series, series_path
 from quicgym.benchmarks.simulations import TRACES_FOLDER
-from quicgym.console import say
+from quicgym.console import count_of, say
 from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.scenarios.words import network_in_words
@@ -106,7 +106,8 @@ def run_plot(
         keep(draw_run(traces), about["run"], caption)
     write_captions(target, captions)
     first = f"; begin with {next(iter(captions))}" if len(captions) > 1 else ""
-    say(f"{len(captions)} pictures are in {target}{first}")
+    are = f"{count_of(len(captions), 'picture')} {'is' if len(captions) == 1 else 'are'}"
+    say(f"{are} in {target}{first}")
     return 0
 
 

@@ -427,5 +427,8 @@ def _draw(worst: Comparison, directory: Path, format: str) -> None:
         name: series_path(directory, name, worst.network.name)
         for name in (worst.policy, worst.best)
     }
-    figure = draw_episodes({name: read_series(path) for name, path in paths.items()})
+    figure = draw_episodes(
+        {name: read_series(path) for name, path in paths.items()},
+        base_rtt_ms=worst.network.base_rtt_ms,
+    )
     save(figure, directory / "worst", format)

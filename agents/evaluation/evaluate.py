@@ -127,9 +127,9 @@ def run_evaluate(
     shown_rows = [[display_name(policy), *cells] for policy, *cells in rows]
     report = write_report(evaluation, directory, headings, shown_rows)
     say(
-        f"{len(evaluation.runs)} runs (evaluation.json, results.parquet), the time series of seed "
-        f"{first_seed} (series) and {len(evaluation.figures)} pictures (figures) are in "
-        f"{directory}; read {report} first"
+        f"{count_of(len(evaluation.runs), 'run')} (evaluation.json, results.parquet), the time "
+        f"series of seed {first_seed} (series) and {len(evaluation.figures)} pictures (figures) "
+        f"are in {directory}; read {report} first"
     )
     return 1 if outcome.failures else 0
 
@@ -145,9 +145,9 @@ def _report_blocked(runs: pd.DataFrame) -> None:
         percent, name, policy = max(blocked)
         say(
             f"warning: flow control blocked flows for more than {BLOCKED_PERCENT} % of their time "
-            f"in {len(blocked)} runs, most in {name} with {policy} ({percent:.1f} %), so these "
-            "scores measure the receiver's window; leave out flow_control_window_bytes to have it "
-            "follow the path"
+            f"in {count_of(len(blocked), 'run')}, most in {name} with {policy} ({percent:.1f} %), "
+            "so these scores measure the receiver's window; leave out flow_control_window_bytes "
+            "to have it follow the path"
         )
 
 

@@ -49,7 +49,7 @@ from quicgym.agents.tuning.trials import (
     reason_of,
     tune,
 )
-from quicgym.console import print_whole, wide_console
+from quicgym.console import count_of, print_whole, wide_console
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.output_folders import Identity, write_atomically
 
@@ -299,7 +299,7 @@ class SweepStudy(Study[SweepTrial]):
         config, console = self.config, wide_console()
         scale = config.objective + (f" ({config.reward})" if config.objective == "reward" else "")
         how = "interquartile mean" if config.suite else "mean"
-        where = config.suite or f"{len(config.scenarios)} scenarios"
+        where = config.suite or count_of(len(config.scenarios), "scenario")
         first, last = config.seed_range[0], config.seed_range[-1]
         console.print(
             f"{config.name}: {scale}, {how} over {where}, seeds {first:,} to {last:,}, "
