@@ -25,11 +25,11 @@ from quicgym.output_folders import DISK_ERRORS
 COMPLETE = "_QUICGYM_COMPLETE"
 """What a shell that completes a line sets in the environment."""
 MOST_CHARACTERS = 200
-"""Of a command's description in `quicgym --help`."""
+"""The longest description of a command in `quicgym --help`."""
 
 
 class _Groups(TyperGroup):
-    """The commands in groups."""
+    """Shows the commands in groups."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, self.commands))
@@ -45,7 +45,13 @@ class _Groups(TyperGroup):
 
 app = typer.Typer(
     cls=_Groups,
-    help="QUIC congestion control in simulation: baselines, environments, learned agents.",
+    help="Compare hand-coded QUIC congestion controllers with learned agents on one reward.\n\n"
+    "The hand-coded ones come from four papers (eBCC, IBCCA, Cubic+ and NewReno+, BBR variants) "
+    "and from the standards. The agents tune γ, β, the gain cycle and the RTT smoothing α of a "
+    "BBR-like controller, or the window. All are simulated on the same networks, and the reward "
+    "counts throughput, loss and fairness.\n\n"
+    "Begin with `quicgym baselines`, which takes about a minute. `quicgym COMMAND --help` has "
+    "examples of each command.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -70,7 +76,7 @@ def _options(
             "--version",
             callback=_version,
             is_eager=True,
-            help="Version, git commit, ns-3's and Python's version.",
+            help="Show the versions of quicgym, ns-3 and Python, and quicgym's git commit.",
         ),
     ] = False,
 ) -> None:
@@ -82,12 +88,14 @@ def _epilog(examples: Sequence[str]) -> str:
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {  # the groups and the order of `quicgym --help`
-    "Run": ("baselines", "papers", "plot", "scenarios", "controllers", "trace"),
-    "Learn": ("train", "search", "sweep", "publish", "record", "import_agent", "serve"),
-    "Compare": ("evaluate", "league", "coexist", "compare", "checklist", "attack"),
+    "Compare": (
+        "baselines", "papers", "evaluate", "coexist", "league", "checklist", "attack", "compare",
+        "plot",
+    ),
+    "Train": ("train", "search", "sweep", "record", "publish", "import_agent"),
+    "Simulate": ("scenarios", "controllers", "trace", "serve", "parity", "speed"),
     "Real networks": ("real", "link"),
-    "Development": ("parity", "speed"),
-}
+}  # fmt: skip
 
 
 def _add(function: Callable[..., None], name: str) -> None:
@@ -97,7 +105,7 @@ def _add(function: Callable[..., None], name: str) -> None:
 
 for _name in chain(*COMMANDS.values()):
     _add(getattr(import_module(f"quicgym.cli.{_name}"), _name), _name)
-# Those of other packages: functions with the annotations of typer, and EXAMPLES in their modules.
+# Other packages' commands are functions with annotations of typer; their modules may have EXAMPLES.
 _others = plugins.load_all("command", tuple(chain(*COMMANDS.values())))
 for _name, _command in _others.items():
     _add(_command, _name)
@@ -107,7 +115,7 @@ if _others:
 
 @cache
 def group() -> TyperGroup:
-    """Returns all commands with their options; to make them takes 25 ms."""
+    """Returns all commands with their options, which takes 25 ms the first time."""
     commands = typer.main.get_command(app)
     assert isinstance(commands, TyperGroup)
     return commands
@@ -116,7 +124,7 @@ def group() -> TyperGroup:
 def spread(arguments: Sequence[str]) -> list[str]:
     """Returns the arguments with `--scenario a b` written as `--scenario a --scenario b`.
 
-    What follows `--` is left as it is: a program's own arguments.
+    Everything after `--` stays as it is, because these are another program's arguments.
     """
     several = (
         "--scenario", "--controller", "--paper", "--policy", "--policies", "--field", "--suite",
@@ -171,8 +179,8 @@ def main() -> None:
             raise
         where = f"{error.filename}: " if error.filename else ""
         print(
-            f"quicgym: {where}{error.strerror}; {remedy}. What is finished is kept: where the "
-            "command has --resume, it goes on with that",
+            f"quicgym: {where}{error.strerror}; {remedy}. Finished runs are kept: if the "
+            "command has --resume, it continues from them",
             file=sys.stderr,
         )
         sys.exit(1)

@@ -24,9 +24,9 @@ def attack(
         typer.Argument(
             metavar="CONTROLLER_OR_POLICY",
             autocompletion=options.complete_policies,
-            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, a training run's folder, or an object of a Python file "
-            "(agent.py:policy; runs the file).",
+            help="The policy to attack: a controller, also with parameters (ebcc:gamma=60), a "
+            "published policy, a policy's JSON, a training run's folder, or an object of a Python "
+            "file (agent.py:policy, which runs the file).",
         ),
     ],
     against: Annotated[
@@ -34,22 +34,19 @@ def attack(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="What it is compared with, named in the same way; one or more. Default: cubic, "
-            "bbr and bbr3.",
+            help="Compare it with these, named in the same way. Default: cubic, bbr and bbr3.",
         ),
     ] = None,
     distribution: Annotated[
         str,
-        typer.Option(
-            metavar="NAME", help="A distribution or a mixture that networks are drawn from."
-        ),
+        typer.Option(metavar="NAME", help="Draw the networks from this distribution or mixture."),
     ] = "worlds",
     trials: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="N",
-            help="Networks to search. The same number and seed give the same result.",
+            help="Try this many networks. The same number and seed give the same result.",
         ),
     ] = None,
     budget_s: Annotated[
@@ -58,30 +55,32 @@ def attack(
             "--budget-s",
             min=0,
             metavar="S",
-            help="Time to search for. How many networks that are depends on the machine. Default "
-            "without --trials: 600.",
+            help="Search for this many seconds, so the number of networks depends on the machine. "
+            "Default: 600, unless you give --trials.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the search.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random seed of the search.")] = 0,
     jobs: options.Jobs = None,
     format: Annotated[
-        options.DocumentFormat, typer.Option(help="What is printed on standard output.")
+        options.DocumentFormat, typer.Option(help="Print the result in this form.")
     ] = options.DocumentFormat.table,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where results are written.  [default: results/attacks/POLICY]"
+            metavar="DIR",
+            help="Write the results to this folder.  [default: results/attacks/POLICY]",
         ),
     ] = None,
     figures: options.Figures = FigureFormat.png,
     resume: options.Resume = False,
     trust_zip: options.TrustZip = False,
 ) -> None:
-    """Find the network on which a policy is worst, compared with the best of others.
+    """Find the network on which a policy loses most against the best of other policies.
 
-    Optuna searches networks that training may draw, then the worst one is made as simple as
-    possible, and run with ten seeds. The network (worst.yaml), its time series as a picture
-    (worst.png) and attack.json go to DIR; needs the extra `train`. docs/how-to/attack.md has more.
+    Optuna searches among networks that training may draw. The worst one is then made as simple as
+    possible and run with ten seeds. You get that network (worst.yaml), its time series as a
+    picture (worst.png), and attack.json. The command needs the extra `train`;
+    docs/how-to/attack.md explains it.
     """
     from quicgym.agents.attack.attack import AGAINST, run_attack
     from quicgym.output_folders import file_name

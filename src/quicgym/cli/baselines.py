@@ -33,17 +33,17 @@ def baselines(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="Agents that are compared, as `quicgym evaluate --policy` takes them; one or "
-            "more. Default: the published ones.",
+            help="Compare these agents, named as for `quicgym evaluate --policy`. Default: the "
+            "published ones.",
         ),
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
+    engine: options.Engine = "native",
     seeds: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="N",
-            help="Runs the seeds 0 to N-1. Default: 2, and 5 with --scenario.",
+            help="Run every network with the seeds 0 to N-1. Default: 2, or 5 with --scenario.",
         ),
     ] = None,
     from_s: options.From = None,
@@ -54,7 +54,7 @@ def baselines(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where results and figures are written. Default: results/baselines, and "
+            help="Write results and figures to this folder. Default: results/baselines, or "
             "results/networks with --scenario.",
         ),
     ] = None,

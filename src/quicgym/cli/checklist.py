@@ -24,9 +24,9 @@ def checklist(
         typer.Argument(
             metavar="CONTROLLER_OR_POLICY",
             autocompletion=options.complete_policies,
-            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, a training run's folder, or an object of a Python file "
-            "(agent.py:policy; runs the file).",
+            help="The subject: a controller, also with parameters (ebcc:gamma=60), a published "
+            "policy, a policy's JSON, a training run's folder, or an object of a Python file "
+            "(agent.py:policy, which runs the file).",
         ),
     ],
     checklist: Annotated[
@@ -34,19 +34,21 @@ def checklist(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_configs("checklists"),
-            help=f"{options.config_names('checklists')}, or a YAML of that form.",
+            help=f"The checklist: {options.config_names('checklists')}, or a YAML file of that "
+            "form.",
         ),
     ] = "rfc9743",
     seeds: options.Seeds = 5,
     jobs: options.Jobs = None,
     format: Annotated[
         options.ReportFormat,
-        typer.Option(help="What is printed; html writes DIR/checklist.html, one file."),
+        typer.Option(help="Print a table or JSON, or write DIR/checklist.html, a single file."),
     ] = options.ReportFormat.table,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where results are written.  [default: results/checklists/POLICY]"
+            metavar="DIR",
+            help="Write the results to this folder.  [default: results/checklists/POLICY]",
         ),
     ] = None,
     resume: options.Resume = False,
@@ -54,17 +56,17 @@ def checklist(
         bool,
         typer.Option(
             "--attack",
-            help="Search the worst network as well, as `quicgym attack` does; takes minutes and "
-            "needs the extra `train`.",
+            help="Also search for the worst network, like `quicgym attack`. This takes minutes "
+            "and needs the extra `train`.",
         ),
     ] = False,
     trust_zip: options.TrustZip = False,
 ) -> None:
     """Measure what RFC 9743 asks of a new congestion controller.
 
-    Alone and beside standard algorithms, short of buffer and bloated, wireless, long and changing
-    paths: a number, a threshold with its source and a verdict for each section.
-    docs/how-to/checklist.md has more.
+    The controller runs alone and next to standard algorithms, with small and large buffers, and on
+    wireless, long and changing networks. For each section of the RFC you get a number, a threshold
+    with its source, and a verdict. docs/how-to/checklist.md explains them.
     """
     from quicgym.benchmarks.checklist.run import run_checklist
     from quicgym.output_folders import file_name

@@ -25,10 +25,10 @@ def coexist(
         typer.Argument(
             metavar="SUBJECT...",
             autocompletion=options.complete_policies,
-            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, a training run's folder, an object of a Python file "
-            "(agent.py:policy; runs the file), or baselines: all controllers; an alias may "
-            "precede it (mine=runs/ppo); one or more.",
+            help="Who to measure: a controller, also with parameters (ebcc:gamma=60), a published "
+            "policy, a policy's JSON, a training run's folder, an object of a Python file "
+            "(agent.py:policy, which runs the file), or `baselines` for all controllers. You may "
+            "give it a name (mine=runs/ppo).",
         ),
     ],
     beside: Annotated[
@@ -36,39 +36,40 @@ def coexist(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_controllers,
-            help="Controllers of the flows beside; one or more.  [default: cubic]",
+            help="Controllers of the competing flows.  [default: cubic]",
         ),
     ] = None,
     counts: Annotated[
         list[int] | None,
-        typer.Option(
-            min=1, metavar="N", help="Numbers of flows beside; one or more.  [default: 1 2 4]"
-        ),
+        typer.Option(min=1, metavar="N", help="Numbers of competing flows.  [default: 1 2 4]"),
     ] = None,
     queues: Annotated[
         list[float] | None,
-        typer.Option(metavar="BDP", help="Queue limits in BDP; one or more.  [default: 1]"),
+        typer.Option(
+            metavar="BDP", help="Queue limits, in bandwidth-delay products.  [default: 1]"
+        ),
     ] = None,
     rtts: Annotated[
         list[float] | None,
-        typer.Option(metavar="MS", help="Base RTTs in ms; one or more.  [default: 40]"),
+        typer.Option(metavar="MS", help="RTTs without a queue, in ms.  [default: 40]"),
     ] = None,
     rates: Annotated[
         list[float] | None,
-        typer.Option(metavar="MBPS", help="Rates in Mbps; one or more.  [default: 50]"),
+        typer.Option(metavar="MBPS", help="Rates of the bottleneck, in Mbps.  [default: 50]"),
     ] = None,
     discipline: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Queue disciplines, such as drop-tail, codel; one or more.  [default: drop-tail "
-            "fq-codel]",
+            help="Queue disciplines, such as drop-tail or codel.  [default: drop-tail fq-codel]",
         ),
     ] = None,
     duration_s: Annotated[
         float,
         typer.Option(
-            min=18, metavar="S", help="Of each run; the subject arrives after a sixth of it."
+            min=18,
+            metavar="S",
+            help="Simulated seconds of each run. The subject arrives after a sixth of them.",
         ),
     ] = 60.0,
     seeds: options.Seeds = 5,
@@ -78,7 +79,8 @@ def coexist(
             "--from-s",
             min=0,
             metavar="S",
-            help="Measure shares, rates and delays from here. Default: the subject's arrival.",
+            help="Measure shares, rates and delays from this second on. Default: from the "
+            "subject's arrival.",
         ),
     ] = None,
     until_s: options.Until = None,
@@ -86,18 +88,22 @@ def coexist(
     format: options.Format = options.ResultFormat.table,
     out: options.Out = Path("results/coexist"),
     figures: Annotated[
-        FigureFormat, typer.Option(help="Of the figure's file, which is written as PDF, too.")
+        FigureFormat,
+        typer.Option(help="Write the figure in this format. A PDF is always written, too."),
     ] = FigureFormat.png,
     resume: options.Resume = False,
     trust_zip: options.TrustZip = False,
 ) -> None:
     """Measure how a controller or policy shares a bottleneck with others.
 
-    On each path of a grid: shares of the fair share, convergence, harm to the flows beside, RTT
-    unfairness, arrivals and departures, short flows, and adoption curves. The controllers beside
-    are subjects, too, for comparison. The table (coexist.json), a row for each flow of each run
-    (coexist.parquet) and the figure go to DIR; results of an earlier run are moved to
-    DIR/previous-<time>. docs/how-to/coexist.md has the formulas.
+    On a grid of networks you get the share of the fair share, convergence, the harm to competing
+    flows, RTT unfairness, arrivals and departures, short flows, and adoption curves. For reference,
+    each competing controller is also tested against itself. --counts, --queues, --rtts, --rates and
+    --discipline span the grid; each takes one or more values.
+
+    The table (coexist.json), a row for each flow of each run (coexist.parquet) and the figure are
+    written to DIR. Results of an earlier run are moved to DIR/previous-<time>.
+    docs/how-to/coexist.md has the formulas.
     """
     from quicgym.benchmarks.coexistence.run import run_coexist
     from quicgym.envs.simulation.window import Window

@@ -20,21 +20,22 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN", help="Folders of `quicgym train`, `evaluate` or `baselines`."
+            metavar="RUN",
+            help="Folders that `quicgym train`, `evaluate` or `baselines` has written.",
         ),
     ],
     logdir: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where TensorBoard's files are written.")
+        Path, typer.Option(metavar="DIR", help="Write TensorBoard's files to this folder.")
     ] = Path("results/compare"),
     force: Annotated[
-        bool, typer.Option("--force", help="Move what is in DIR aside, whatever it is.")
+        bool, typer.Option("--force", help="Move the contents of DIR aside, whatever they are.")
     ] = False,
 ) -> None:
-    """Write agents and baselines for TensorBoard, under the same tags: their curves overlay.
+    """Overlay the curves of agents and baselines in TensorBoard.
 
-    Training runs have their curves over the environment steps, policies of an evaluation level
-    lines beside them. All must have been evaluated on one suite, for one reward.
-    docs/how-to/comparison.md has the tags.
+    A training run becomes a curve over its environment steps, and every policy of an evaluation a
+    level line next to it. All must have been evaluated on the same suite for the same reward.
+    Afterwards run `tensorboard --logdir DIR`. docs/how-to/comparison.md lists the tags.
     """
     try:
         from quicgym.agents.evaluation.compare import run_compare

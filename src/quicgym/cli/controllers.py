@@ -24,11 +24,15 @@ def controllers(
         typer.Argument(
             metavar="[NAME]...",
             autocompletion=options.complete_controllers,
-            help="Controllers to list, also as 'bbr*'. Default: all.",
+            help="List only these controllers; 'bbr*' is every one that begins with bbr. Default: "
+            "all.",
         ),
     ] = None,
 ) -> None:
-    """List the controllers and their parameters, those of installed packages at the end."""
+    """List the controllers and their parameters with defaults, ranges and units.
+
+    Controllers that other installed packages bring stand at the end.
+    """
     known = catalogue.names()
     for pattern in name or ():
         if not any(fnmatchcase(entry, pattern) for entry in known):

@@ -30,33 +30,37 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, a training run's folder, an ONNX file, an object of a Python file "
-            "(agent.py:policy; runs the file), random, or baselines: all controllers; an alias may "
-            "precede it (mine=runs/ppo); one or more. Default: baselines.",
+            help="Compare these: a controller, also with parameters (ebcc:gamma=60), a published "
+            "policy, a policy's JSON, a training run's folder, an ONNX file, an object of a Python "
+            "file (agent.py:policy, which runs the file), `random`, or `baselines` for all "
+            "controllers. You may give each a name (mine=runs/ppo). Default: baselines.",
         ),
     ] = None,
     suite: options.Suite = None,
     seeds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Number of seeds, from --first-seed on.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Run every scenario with N seeds, from --first-seed on."
+        ),
     ] = 5,
     first_seed: Annotated[
         int,
         typer.Option(
             min=0,
             metavar="S",
-            help="The first seed. Trainings and sweeps choose by the seeds from 3000000 on.",
+            help="The first seed. Trainings and sweeps choose by the seeds from 3000000 on, so "
+            "leave these out of a comparison.",
         ),
     ] = 0,
     from_s: options.From = None,
     until_s: options.Until = None,
-    engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
+    engine: options.Engine = "native",
     reward: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="fair-throughput, delay, power, or a function of a Python file "
-            "(mine.py:reward; runs the file).",
+            help="Judge by this reward: fair-throughput, delay, power, or a function of a Python "
+            "file (mine.py:reward, which runs the file).",
         ),
     ] = "fair-throughput",
     jobs: options.Jobs = None,
@@ -74,7 +78,7 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="Print the difference of every policy to this one; one or more.",
+            help="Also print the difference of every policy to each of these.",
         ),
     ] = None,
     other_controllers: Annotated[
@@ -82,18 +86,21 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="The policy has one flow, and this controller the other flows that name none. "
-            "Default: the policy has all of them.",
+            help="Give the policy one flow only, and this controller the others, except flows "
+            "whose controller the scenario names. Default: the policy has all of them.",
         ),
     ] = None,
     trust_zip: options.TrustZip = False,
 ) -> None:
-    """Compare policies, learned or hand-coded, over a suite of scenarios; by default heldout.
+    """Compare policies, learned or hand-coded, over a suite of scenarios.
 
-    The interquartile mean of the reward with its 95% interval, and what a network engineer would
-    measure; docs/reference/evaluation.md has the formulas. Results (evaluation.json,
-    results.parquet), the time series of the first seed and the figures go to DIR; results of an
-    earlier run are moved to DIR/previous-<time>.
+    You get the interquartile mean of each policy's reward with its 95% interval, and the
+    throughput, loss, fairness and delay that a network engineer would ask for.
+    docs/reference/evaluation.md has the formulas. By default all controllers play the suite
+    heldout.
+
+    The results (evaluation.json, results.parquet), the time series of the first seed and the
+    figures are written to DIR. Results of an earlier run are moved to DIR/previous-<time>.
     """
     from quicgym.agents.evaluation.evaluate import run_evaluate
     from quicgym.envs.simulation.packet_logs import PacketLogs

@@ -15,25 +15,31 @@ EXAMPLES = (
 
 
 def import_agent(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="aurora, orca, indigo or astraea.")],
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help="The agent: aurora, orca, indigo or astraea.")
+    ],
     checkpoint: Annotated[
         Path,
         typer.Argument(
             metavar="PATH",
-            help="The TensorFlow checkpoint that the authors publish: its .index file, its path "
+            help="The TensorFlow checkpoint that the authors published: its .index file, its path "
             "without .index, its folder, or the folder of a saved model.",
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option(metavar="FILE.json", help="The description; the weights go beside it."),
+        typer.Option(
+            metavar="FILE.json",
+            help="Write the description to this file, and the weights next to it.",
+        ),
     ],
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE.json.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE.json if it exists.")] = False,
 ) -> None:
-    """Read the published weights of another project's agent, without TensorFlow.
+    """Convert the published weights of another project's agent; TensorFlow is not needed.
 
-    FILE.json can then be named wherever a controller or policy is: in evaluate, checklist,
-    baselines, real, and in scenarios. docs/how-to/authors-agents.md says where the weights are.
+    Afterwards you can name FILE.json wherever a controller or policy is expected: in evaluate,
+    checklist, baselines, real, and in scenarios. docs/how-to/authors-agents.md says where to get
+    the weights.
     """
     from quicgym.agents.policies.import_agent import import_agent as write
 

@@ -19,18 +19,21 @@ EXAMPLES = (
 
 def league(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="ccbench, or the path of a competition's YAML.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="The competition: ccbench, or the path of a YAML file."
+        ),
     ],
     policies: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, a training run's folder, an agent that `quicgym import-agent` wrote, "
-            "an object of a Python file (agent.py:policy; runs the file), or baselines: all "
-            "controllers; an alias may precede it (mine=runs/ppo); one or more. Default: "
-            "baselines.",
+            help="The participants: a controller, also with parameters (ebcc:gamma=60), a "
+            "published policy, a policy's JSON, a training run's folder, an agent that `quicgym "
+            "import-agent` wrote, an object of a Python file (agent.py:policy, which runs the "
+            "file), or `baselines` for all controllers. You may give each a name (mine=runs/ppo). "
+            "Default: baselines.",
         ),
     ] = None,
     field: Annotated[
@@ -38,8 +41,8 @@ def league(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="More participants, named as above; one or more. The policies and these are the "
-            "field that all win rates are of. Default: the policies alone.",
+            help="More participants, named in the same way. Win rates are counted among the "
+            "policies and these. Default: the policies alone.",
         ),
     ] = None,
     jobs: options.Jobs = None,
@@ -52,9 +55,11 @@ def league(
     """Let controllers and policies play the leagues of other benchmarks, such as ccBench.
 
     A game is a network in a window of time, and several participants may win it. A win rate is the
-    share of the games that a participant wins. Win rates depend on the field, which is named beside
-    them. The tables (league.json) and every game (league.parquet) go to DIR; results of an earlier
-    run are moved to DIR/previous-<time>. docs/how-to/league.md has the rules.
+    share of games that a participant wins. It depends on who else plays, so the field is always
+    named with it.
+
+    The tables (league.json) and every game (league.parquet) are written to DIR. Results of an
+    earlier run are moved to DIR/previous-<time>. docs/how-to/league.md has the rules.
     """
     from quicgym.benchmarks.league.run import run_league
     from quicgym.jobs import workers_of

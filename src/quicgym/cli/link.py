@@ -27,7 +27,8 @@ def link(
     scenario: Annotated[
         str,
         typer.Argument(
-            metavar="SCENARIO", help="A name from `quicgym scenarios` or a YAML's path."
+            metavar="SCENARIO",
+            help="The network: a name from `quicgym scenarios` or the path of a YAML file.",
         ),
     ],
     command: Annotated[
@@ -38,7 +39,7 @@ def link(
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="The program on the other side, in a namespace of its own. Default: this machine "
+            help="Run this program on the other side, in a second namespace. Default: this machine "
             "is the other side, which needs root.",
         ),
     ] = None,
@@ -46,33 +47,35 @@ def link(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Controller for the TCP connections over the link, in the kernel; see `quicgym "
-            "linux list`. Default: the programs choose.",
+            help="Use this controller in the kernel for all TCP connections over the link; see "
+            "`quicgym linux list`. Default: the programs choose.",
         ),
     ] = None,
     limit_s: Annotated[
         float,
         typer.Option(
-            min=0.001, metavar="T", help="After this time everything that still runs is ended."
+            min=0.001, metavar="T", help="End everything that still runs after T seconds."
         ),
     ] = 3600.0,
     seed: Annotated[
-        int, typer.Option(min=0, metavar="S", help="Of the network's random losses.")
+        int, typer.Option(min=0, metavar="S", help="Random seed of the network's losses.")
     ] = 0,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="No line every second on a terminal.")
+        bool, typer.Option("--quiet", help="Do not print a line every second.")
     ] = False,
 ) -> None:
     """Run any program behind a scenario's network, in real time.
 
-    COMMAND runs in a network namespace of its own. What it downloads comes over the scenario's
-    bottleneck, what it sends goes over the reverse link, both with the delays of the scenario's
-    first flow. Its own address is in QUICGYM_ADDRESS, the other side's in QUICGYM_PEER. No root
-    is needed where the system allows user namespaces. Linux only. --controller needs root and
-    quicgym-linux.
+    COMMAND runs in its own network namespace. Its downloads come over the scenario's bottleneck and
+    its uploads go over the reverse link, both with the delays of the scenario's first flow. Its
+    address is in QUICGYM_ADDRESS, and the other side's in QUICGYM_PEER.
 
-    The exit status is COMMAND's, or 124 when the time is up. At the end a summary says on standard
-    error what passed, and whether the run is valid: see docs/how-to/link.md.
+    You need Linux. You do not need root if the system allows user namespaces; only --controller
+    needs it, and quicgym-linux.
+
+    The exit status is COMMAND's, or 124 after the time limit. At the end a summary on standard
+    error says how many packets passed and whether the run is valid; docs/how-to/link.md explains
+    it.
     """
     from quicgym.real.kernels import find_kernel
     from quicgym.real.link import run_link
@@ -125,7 +128,7 @@ def say(text: str) -> None:
 
 
 def _line(before: RelayReport | None, now: RelayReport) -> str:
-    """Returns what happened since the report before."""
+    """Returns a line with what has happened since the previous report."""
     seconds = now.elapsed_s - (before.elapsed_s if before else 0.0)
     texts = [f"{now.elapsed_s:5.1f} s"]
     for name in ("forward", "backward"):

@@ -41,11 +41,11 @@ class ReportFormat(StrEnum):
 
 
 Complete = Callable[[str], list[str]]
-"""What completes a word at the shell: from what was typed to what it may become."""
+"""Takes what was typed at the shell, and returns the words that it may become."""
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Complete:
-    """Returns what completes a word to one of these names, which are asked for when it is."""
+    """Returns a function that completes a word to one of the names, read only when it is called."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]
@@ -71,14 +71,21 @@ complete_controllers = completing(controllers.names)
 complete_policies = completing(_policies)
 complete_suites = completing(_suites)
 
-Format = Annotated[ResultFormat, typer.Option(help="What is printed on standard output.")]
-Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results and figures are written.")]
+Format = Annotated[ResultFormat, typer.Option(help="Print the results in this form.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="native|ns3",
+        help="Simulate with quicgym's own engine, or with ns-3, which is slower.",
+    ),
+]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Write results and figures to this folder.")]
 Scenario = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
         autocompletion=complete_scenarios,
-        help="A name from `quicgym scenarios` or a YAML's path; one or more.",
+        help="Run these networks: names from `quicgym scenarios` or paths of YAML files.",
     ),
 ]
 Suite = Annotated[
@@ -86,37 +93,56 @@ Suite = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=complete_suites,
-        help="heldout, papers, stress, validation, a scenario, a distribution, of which each seed "
-        "draws a scenario, or a YAML's path; heldout/8 takes every 8th scenario of a suite; one or "
-        "more.",
+        help="Run these networks: a suite (heldout, papers, stress, validation), every 8th "
+        "scenario of one (heldout/8), a scenario, a distribution, from which each seed draws a "
+        "scenario, or the path of a YAML file.",
     ),
 ]
-Seeds = Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")]
+Seeds = Annotated[
+    int, typer.Option(min=1, help="Run everything with the seeds 0 to N-1.", metavar="N")
+]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Use N processes. Default: one for each core."),
 ]
 Trials = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Trials at the same time. Default: one per core."),
+    typer.Option(
+        min=1, metavar="N", help="Run N trials at the same time. Default: one for each core."
+    ),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Run on the Ray cluster at this address. Default: on this machine alone.",
+    ),
 ]
 From = Annotated[
     float | None,
-    typer.Option("--from-s", min=0, metavar="S", help="Measure from here. Default: the start."),
+    typer.Option(
+        "--from-s",
+        min=0,
+        metavar="S",
+        help="Measure from this simulated second on. Default: from the start.",
+    ),
 ]
 Until = Annotated[
     float | None,
-    typer.Option("--until-s", min=0, metavar="S", help="Measure until here. Default: the end."),
+    typer.Option(
+        "--until-s",
+        min=0,
+        metavar="S",
+        help="Measure until this simulated second. Default: until the end.",
+    ),
 ]
 Qlog = Annotated[
     Path | None,
     typer.Option(
         "--qlog",
         metavar="DIR",
-        help="Where qlog files of the first seed go, a folder for each run; engine native only.",
+        help="Write qlog files of the first seed to DIR, with a folder for each run. Needs the "
+        "engine native.",
     ),
 ]
 Pcap = Annotated[
@@ -124,7 +150,8 @@ Pcap = Annotated[
     typer.Option(
         "--pcap",
         metavar="DIR",
-        help="Where pcap files of the first seed go, a folder for each run; engine ns3 only.",
+        help="Write pcap files of the first seed to DIR, with a folder for each run. Needs the "
+        "engine ns3.",
     ),
 ]
 LogEvery = Annotated[
@@ -133,19 +160,26 @@ LogEvery = Annotated[
         "--log-every",
         min=1,
         metavar="N",
-        help="qlog and pcap keep every Nth packet; qlog keeps all losses and changes of state.",
+        help="Keep only every Nth packet in qlog and pcap files. qlog files keep all losses and "
+        "changes of state.",
     ),
 ]
 LogLimit = Annotated[
     float,
-    typer.Option("--log-limit-mb", min=0.001, metavar="MB", help="A qlog or pcap file ends here."),
+    typer.Option(
+        "--log-limit-mb", min=0.001, metavar="MB", help="End each qlog or pcap file at this size."
+    ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Continue an interrupted run: skip what DIR already holds."),
+]
 TrustZip = Annotated[
     bool,
     typer.Option(
         "--trust-zip",
-        help="Load models that Stable-Baselines3 saved (.zip), which runs code in them.",
+        help="Load models that Stable-Baselines3 saved (.zip). Loading one runs code in it, so "
+        "trust its author.",
     ),
 ]
 Controller = Annotated[
@@ -153,31 +187,32 @@ Controller = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=complete_controllers,
-        help="A name from `quicgym controllers`, also with parameters (ebcc:gamma=3), a class of "
-        "yours: file.py:Class, package.module:Class, or library.so:name in C++, or an agent that "
-        "`quicgym import-agent` wrote (agent.json); one or more.",
+        help="Use these controllers: names from `quicgym controllers`, also with parameters "
+        "(ebcc:gamma=3), your own classes (file.py:Class, package.module:Class, or "
+        "library.so:name in C++), or agents that `quicgym import-agent` wrote (agent.json).",
     ),
 ]
 Changes = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, as in a=1 or a.b=1."
+        metavar="[KEY=VALUE]...", help="Change these fields of CONFIG, as in a=1 or a.b=1."
     ),
 ]
 Figures = Annotated[
-    FigureFormat, typer.Option(help="Of the figures' files; pdf and svg are vector graphics.")
+    FigureFormat,
+    typer.Option(help="Write figures in this format; pdf and svg are vector graphics."),
 ]
 
 
 def complete_configs(folder: str) -> Complete:
-    """Returns what completes the names of a folder of configurations."""
+    """Returns a function that completes the names of a folder of configurations."""
     return completing(lambda: yaml_names(CONFIGS / folder))
 
 
 def config_names(folder: str) -> str:
     """Returns the names of a folder of configurations, for help texts.
 
-    The modules that read them are not asked: importing these takes a tenth of a second.
+    It does not ask the modules that read them, because importing these takes a tenth of a second.
     """
     return ", ".join(yaml_names(CONFIGS / folder))
 

@@ -26,8 +26,8 @@ def papers(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_configs("papers"),
-            help=f"{options.config_names('papers')}, or a YAML of that form; one or more. "
-            "Default: all.",
+            help=f"Run only these papers: {options.config_names('papers')}, or a YAML file of "
+            "that form. Default: all.",
         ),
     ] = None,
     seeds: options.Seeds = 5,
@@ -36,7 +36,9 @@ def papers(
     jobs: options.Jobs = None,
     format: Annotated[
         options.ReportFormat,
-        typer.Option(help="What is printed; html writes DIR/papers.html, one file for a browser."),
+        typer.Option(
+            help="Print tables or JSON, or write DIR/papers.html, a single file for a browser."
+        ),
     ] = options.ReportFormat.table,
     out: options.Out = Path("results/papers"),
     figures: options.Figures = FigureFormat.png,
@@ -53,8 +55,9 @@ def papers(
         bool,
         typer.Option(
             "--variations",
-            help="Also run the eBCC paper's networks with the habits of the QUIC module for ns-3 "
-            "that the paper measured. Tables show these runs in the lines module, range and mean.",
+            help="Also run the eBCC paper's networks with the deviations from the RFCs of the QUIC "
+            "module for ns-3 that the paper measured. Tables show these runs in the lines module, "
+            "range and mean.",
         ),
     ] = False,
 ) -> None:

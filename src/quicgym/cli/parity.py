@@ -21,14 +21,14 @@ EXAMPLES = (
 
 if TYPE_CHECKING:
     Discipline = str
-else:  # those that both engines have
+else:  # only those that both engines have
     Discipline = StrEnum(
         "Discipline", {one.name: one.name for one in _core.queue_disciplines() if one.in_ns3}
     )
 
 
 class Feature(StrEnum):
-    """Of a path, on both engines."""
+    """A feature of networks that both engines have."""
 
     outage = "outage"
     trace = "trace"
@@ -52,28 +52,34 @@ def parity(
     controller: options.Controller = None,
     discipline: Annotated[
         list[Discipline] | None,
-        typer.Option(help="Random networks with this queue discipline instead; one or more."),
+        typer.Option(
+            help="Compare random networks with this queue discipline instead. You may repeat it."
+        ),
     ] = None,
     feature: Annotated[
         list[Feature] | None,
         typer.Option(
-            help="Random networks with this feature of their paths instead; one or more. With "
-            "--discipline, each feature with each discipline."
+            help="Compare random networks with this feature instead. You may repeat it. With "
+            "--discipline, every feature is combined with every discipline."
         ),
     ] = None,
     networks: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="Random networks for each discipline or feature."),
+        typer.Option(
+            min=1, metavar="N", help="Compare N random networks for each discipline or feature."
+        ),
     ] = 100,
     chain: Annotated[
         bool,
-        typer.Option("--chain", help="Random chains of 2 to 4 bottlenecks; needs --discipline."),
+        typer.Option(
+            "--chain", help="Compare random chains of 2 to 4 bottlenecks. Needs --discipline."
+        ),
     ] = False,
 ) -> None:
-    """Compare the native engine with ns-3: every delivery must be equal to the nanosecond.
+    """Check that the native engine and ns-3 deliver every packet at the same nanosecond.
 
-    Default: 1, 3 and 5 flows with NewReno, CUBIC, BBR and eBCC. Exit status 1 and the first
-    difference where the engines differ.
+    By default 1, 3 and 5 flows run with NewReno, CUBIC, BBR and eBCC. If the engines differ, the
+    command prints the first difference and ends with exit status 1.
     """
     from quicgym.benchmarks.parity import run_parity, run_random_parity
 
@@ -86,7 +92,7 @@ def parity(
     if discipline or feature:
         if scenario or controller:
             raise typer.BadParameter(
-                "the random networks have controllers of their own; leave out --scenario and "
+                "random networks choose their own controllers; leave out --scenario and "
                 "--controller, or --discipline and --feature",
                 param_hint="--discipline" if discipline else "--feature",
             )

@@ -21,31 +21,37 @@ def plot(
     result: Annotated[
         Path,
         typer.Argument(
-            metavar="RESULT", help="A folder that baselines, papers or evaluate has written."
+            metavar="RESULT",
+            help="A folder that `quicgym baselines`, `papers` or `evaluate` has written.",
         ),
     ],
     scenario: options.Scenario = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the pictures go.  [default: RESULT/plots]"),
+        typer.Option(
+            metavar="DIR", help="Write the pictures to this folder.  [default: RESULT/plots]"
+        ),
     ] = None,
     figures: options.Figures = FigureFormat.png,
     animate: Annotated[
         tuple[str, str] | None,
         typer.Option(
             metavar="A B",
-            help="Write an animated GIF of two controllers or policies side by side on one "
-            "scenario, the first of --scenario, instead of the pictures.",
+            help="Instead of the pictures, write an animated GIF of two controllers or policies "
+            "side by side on one scenario, the first of --scenario.",
         ),
     ] = None,
 ) -> None:
     """Draw the runs of a result.
 
-    Begin with the overview, which has all scenarios. For each scenario: goodput over queueing
-    delay, with a point and an ellipse for each controller (1 standard deviation over the seeds). Of
-    an evaluation also the episodes of all policies with seed 0: throughput over the capacity, and
-    below it the RTT. For each run that kept its time series (seed 0 of baselines and papers): the
-    receiving rate of each flow over the capacity, and below it the queueing delay with the drops.
+    Begin with the overview, which has all scenarios. For each scenario you get a picture of goodput
+    over queueing delay, with a point and an ellipse for each controller (1 standard deviation over
+    the seeds).
+
+    An evaluation also gives the episodes of all policies with seed 0: the throughput over the
+    capacity, and below it the RTT. Runs that kept their time series (seed 0 of baselines and
+    papers) give the receiving rate of each flow over the capacity, and below it the queueing delay
+    with the drops.
     """
     from quicgym.benchmarks.plot import run_plot
 

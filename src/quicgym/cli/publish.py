@@ -18,39 +18,43 @@ EXAMPLES = (
 
 
 def publish(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a `quicgym train`.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The folder that `quicgym train` has written.")
+    ],
     name: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The policy's name. Default: the run's, with its seed.",
+            help="Publish the policy under this name. Default: the run's name with its seed.",
         ),
     ] = None,
     evaluation: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The `quicgym evaluate` that backs the policy. Default: one on heldout with 5 "
-            "seeds is run, into RUN/heldout.",
+            help="The folder of the `quicgym evaluate` that backs the policy. Default: evaluate it "
+            "on heldout with 5 seeds, into RUN/heldout.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where the policy and its leaderboard.yaml are written. Default: into the "
+            help="Write the policy and its leaderboard.yaml to this folder. Default: into the "
             "checkout of quicgym around the current folder.",
         ),
     ] = None,
     jobs: options.Jobs = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a policy of this name.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a policy that has this name.")
+    ] = False,
 ) -> None:
-    """Publish the best policy of a training run, with a line of the leaderboard.
+    """Publish the best policy of a training run, with its line of the leaderboard.
 
-    The description has the checksum of the weights, the training and the evaluation that backs the
-    policy. A run in which nothing was learned, by its summary.json, is refused. In a checkout the
-    files go to agents/policies/pretrained, the line to configs/leaderboard.yaml.
-    docs/how-to/training.md has more.
+    You get the weights and a description that has their checksum, the training, and the evaluation
+    that backs the policy. The command refuses a run that learned nothing according to its
+    summary.json. In a checkout the files go to agents/policies/pretrained and the line to
+    configs/leaderboard.yaml. docs/how-to/training.md explains it.
     """
     from quicgym.benchmarks.publish import publish as publish_run
 

@@ -23,7 +23,7 @@ def real(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_scenarios,
-            help="A name from `quicgym scenarios` or a YAML's path; one or more.",
+            help="Run these networks: names from `quicgym scenarios` or paths of YAML files.",
         ),
     ],
     controller: Annotated[
@@ -31,47 +31,54 @@ def real(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="A controller, a learned policy, or one of the stack's own; one or more.",
+            help="Use these controllers: quicgym's, learned policies, or the stack's own.",
         ),
     ],
     stack: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A QUIC stack that is installed. Default: the first of them by name.",
+            help="Use this QUIC stack. Default: the first by name of those that are installed.",
         ),
     ] = None,
     clock: Annotated[
         str | None,
-        typer.Option(metavar="virtual|real", help="Default: virtual, where the stack has it."),
+        typer.Option(
+            metavar="virtual|real",
+            help="Run in virtual time or over UDP sockets in real time. Default: virtual, if the "
+            "stack can.",
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")] = 1,
+    seeds: options.Seeds = 1,
     from_s: options.From = None,
     until_s: options.Until = None,
     compare: Annotated[
         bool,
         typer.Option(
             "--compare",
-            help="Also run the simulator and the virtual clock, and print the gaps.",
+            help="Also run the simulator and the virtual clock, and print how much they differ.",
         ),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where rows are stored, for `quicgym compare`."),
+        typer.Option(
+            metavar="DIR", help="Store the results in this folder, for `quicgym compare`."
+        ),
     ] = None,
     qlog: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where a folder of qlog files of each run goes, the simulator's too.",
+            help="Write qlog files to DIR, with a folder for each run, also the simulator's.",
         ),
     ] = None,
 ) -> None:
     """Run a scenario with a real QUIC stack, in virtual time or over UDP sockets.
 
-    The network is the scenario's. A learned policy decides on the sender's own clock. Real time
-    needs Linux. The audit says whether a run in real time is valid; an invalid one is repeated,
-    three runs at most. docs/how-to/real.md explains the gaps.
+    The network is the scenario's, so you see how far a controller in the simulator agrees with the
+    same controller in a real stack. A learned policy decides on the sender's own clock. Real time
+    needs Linux. An audit says whether a run in real time is valid, and an invalid one is repeated
+    up to two times. docs/how-to/real.md explains the differences.
     """
     from quicgym.envs.simulation.window import Window
     from quicgym.real.comparison import run_real

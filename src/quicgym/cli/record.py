@@ -21,19 +21,21 @@ def record(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="A published policy, a policy's JSON, a training run's folder, an object of a "
-            "Python file (agent.py:policy; runs the file), random, or a controller that the "
-            "environment has as an action; one or more.",
+            help="Record these: a published policy, a policy's JSON, a training run's folder, an "
+            "object of a Python file (agent.py:policy, which runs the file), `random`, or a "
+            "controller that is an action of the environment.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of Minari's datasets.")],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Write the dataset to this folder of Minari's.")
+    ],
     suite: Annotated[
         str,
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_suites,
-            help="A scenario, a distribution, of which each seed draws a scenario, a suite that is "
-            "not held out, or a YAML's path.",
+            help="Play these networks: a distribution, from which each seed draws a scenario, a "
+            "scenario, a suite that is not held out, or the path of a YAML file.",
         ),
     ] = "training-50",
     seeds: Annotated[
@@ -41,31 +43,32 @@ def record(
         typer.Option(
             min=1,
             metavar="N",
-            help="Records N seeds from 2,000,000 on. `quicgym evaluate` begins at 0.",
+            help="Record N seeds from 2,000,000 on, which no evaluation plays because `quicgym "
+            "evaluate` begins at 0.",
         ),
     ] = 100,
     dataset: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Minari's name of the dataset. Default: quicgym/ENVIRONMENT-SUITE-v0.",
+            help="Name of the dataset in Minari. Default: quicgym/ENVIRONMENT-SUITE-v0.",
         ),
     ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The environment of controllers and of random. Default: that of the first "
-            "learned policy, or Tuning-v1.",
+            help="Environment for controllers and `random`. Default: that of the first learned "
+            "policy, or Tuning-v1.",
         ),
     ] = None,
     trust_zip: options.TrustZip = False,
 ) -> None:
     """Record episodes of policies as a Minari dataset, for offline reinforcement learning.
 
-    Episodes are played side by side on the native engine. Each agent's flow of each of them is an
-    episode of the dataset, whose metadata has policy, scenario, seed and flow.
-    docs/how-to/offline.md has examples.
+    Episodes are played side by side on the native engine. Every flow of an agent becomes an episode
+    of the dataset, with policy, scenario, seed and flow in its metadata. docs/how-to/offline.md has
+    examples.
     """
     from quicgym.agents.evaluation.recording import MINARI_FOLDER
     from quicgym.agents.evaluation.recording import record as record_dataset

@@ -7,9 +7,11 @@ from rich.table import Table
 from quicgym.console import wide_console
 from quicgym.envs import load_scenario, scenario_names
 
+EXAMPLES = ("quicgym scenarios", "quicgym scenarios | grep wireless")
+
 
 def scenarios() -> None:
-    """List the scenarios that quicgym brings."""
+    """List the scenarios that come with quicgym, with their flows and sources."""
     output = Table(box=None, pad_edge=False)
     output.add_column("scenario", no_wrap=True)
     output.add_column("flows", justify="right")

@@ -23,28 +23,29 @@ def search(
         typer.Argument(
             metavar="CONFIG",
             autocompletion=options.complete_configs("searches"),
-            help=f"{options.config_names('searches')}, or a YAML of that form.",
+            help=f"The search: {options.config_names('searches')}, or a YAML file of that form.",
         ),
     ],
     changes: options.Changes = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where results are written.  [default: results/searches/NAME]"
+            metavar="DIR",
+            help="Write the results to this folder.  [default: results/searches/NAME]",
         ),
     ] = None,
     jobs: options.Trials = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the search that DIR holds.")
+        bool, typer.Option("--resume", help="Continue the search that DIR holds.")
     ] = False,
     address: options.Address = None,
 ) -> None:
-    """Search an agent's hyperparameters: many trainings, of which the bad ones end early.
+    """Search for an agent's best hyperparameters with many trainings, ending the bad ones early.
 
-    ASHA or population-based training on Ray Tune; needs the extra `train`. Trials (trials.parquet),
-    TensorBoard's hparams, the best hyperparameters (search.json) and the best policy go to DIR;
-    results of an earlier search are moved to DIR/previous-<time>.
-    docs/how-to/hyperparameter-search.md has more.
+    The search is ASHA or population-based training on Ray Tune, which needs the extra `train`. You
+    get all trials (trials.parquet), TensorBoard's hparams, the best hyperparameters (search.json)
+    and the best policy in DIR. Results of an earlier search are moved to DIR/previous-<time>.
+    docs/how-to/hyperparameter-search.md explains it.
     """
     from quicgym.agents.tuning.search_config import load_search
 

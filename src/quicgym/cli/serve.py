@@ -23,39 +23,48 @@ class ServeDtype(StrEnum):
 
 def serve(
     env_id: Annotated[
-        str, typer.Argument(metavar="ENV_ID", help="Any registered Gymnasium environment.")
+        str,
+        typer.Argument(
+            metavar="ENV_ID", help="The environment: any that is registered with Gymnasium."
+        ),
     ] = "quicgym/Tuning-v1",
     port: Annotated[
-        int, typer.Option(min=1, max=65535, metavar="N", help="The agent's TCP port.")
+        int,
+        typer.Option(min=1, max=65535, metavar="N", help="TCP port on which the agent listens."),
     ] = 5555,
-    host: Annotated[str, typer.Option(help="The agent's address.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address of the agent.")] = "127.0.0.1",
     dtype: Annotated[
         ServeDtype,
         typer.Option(
-            help="uint: every Box in fixed point, which ns3-gym's own client reads; "
-            "float: as it is, for Ns3GymEnv. See docs/how-to/ns3gym.md."
+            help="Send every Box in fixed point (uint), which ns3-gym's own client reads, or as it "
+            "is (float), for Ns3GymEnv. See docs/how-to/ns3gym.md."
         ),
     ] = ServeDtype.uint,
     episodes: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Default: until the agent stays away."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="End after N episodes. Default: when the agent no longer connects.",
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="S", help="Of the first episode.")
+        int | None, typer.Option(min=0, metavar="S", help="Random seed of the first episode.")
     ] = None,
     timeout_s: Annotated[
-        float, typer.Option(min=0.001, metavar="T", help="How long the agent may take, in s.")
+        float, typer.Option(min=0.001, metavar="T", help="Wait T seconds at most for the agent.")
     ] = 600.0,
     env_arg: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY=VALUE", help="An argument of the environment; may be given again."
+            metavar="KEY=VALUE", help="Pass this argument to the environment. You may repeat it."
         ),
     ] = None,
 ) -> None:
-    """Serve an environment to an ns3-gym agent, over ns-3 if it is one of quicgym's.
+    """Serve an environment to an ns3-gym agent; quicgym's own environments run over ns-3.
 
-    It connects to the agent, which may start before or after, and again for each episode.
+    The command connects to the agent anew for each episode. The agent may start before it or after
+    it.
     """
     from quicgym.envs.ns3gym.command import run_serve
 

@@ -22,10 +22,10 @@ class SpeedFormat(StrEnum):
 
 def speed(
     format: Annotated[
-        SpeedFormat, typer.Option(help="What is printed on standard output.")
+        SpeedFormat, typer.Option(help="Print the result in this form.")
     ] = SpeedFormat.table,
 ) -> None:
-    """Measure CPU nanoseconds per delivered packet of both engines and of a bare event loop."""
+    """Measure how many CPU nanoseconds both engines and a bare event loop need for a packet."""
     from quicgym.benchmarks.speed import run_speed
 
     raise typer.Exit(run_speed(format.value))

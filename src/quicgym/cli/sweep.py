@@ -24,28 +24,29 @@ def sweep(
         typer.Argument(
             metavar="CONFIG",
             autocompletion=options.complete_configs("sweeps"),
-            help=f"{options.config_names('sweeps')}, or a YAML of that form.",
+            help=f"The sweep: {options.config_names('sweeps')}, or a YAML file of that form.",
         ),
     ],
     changes: options.Changes = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where results are written.  [default: results/sweeps/NAME]"
+            metavar="DIR", help="Write the results to this folder.  [default: results/sweeps/NAME]"
         ),
     ] = None,
     jobs: options.Trials = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the sweep that DIR holds.")
+        bool, typer.Option("--resume", help="Continue the sweep that DIR holds.")
     ] = False,
     address: options.Address = None,
     figures: options.Figures = FigureFormat.png,
 ) -> None:
-    """Sweep a controller's parameters: which are best, and how far the published ones are from it.
+    """Find a controller's best parameters, and how far the published ones are from them.
 
-    Grid, random or Optuna on Ray Tune; needs the extra `train`. Trials (trials.parquet), a
-    sensitivity table, heat maps, TensorBoard's hparams and the best setting (sweep.json) go to DIR;
-    results of an earlier sweep are moved to DIR/previous-<time>.
+    Settings come from a grid, at random or from Optuna, and run on Ray Tune, which needs the extra
+    `train`. You get all trials (trials.parquet), a sensitivity table, heat maps, TensorBoard's
+    hparams and the best setting (sweep.json) in DIR. Results of an earlier sweep are moved to
+    DIR/previous-<time>.
     """
     from quicgym.agents.tuning.sweep_config import load_sweep
 

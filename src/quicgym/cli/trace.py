@@ -15,9 +15,12 @@ EXAMPLES = (
 
 
 def trace(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Write the trace to this file.")],
     model: Annotated[
-        str, typer.Option(metavar="lte|3g", help="Mean rate, and how often the link is gone.")
+        str,
+        typer.Option(
+            metavar="lte|3g", help="Kind of link: its mean rate, and how often it is gone."
+        ),
     ] = "lte",
     mean_mbps: Annotated[
         float | None,
@@ -25,15 +28,19 @@ def trace(
     ] = None,
     duration_s: Annotated[
         float,
-        typer.Option(min=0.1, max=3600, metavar="S", help="Length; the trace repeats after it."),
+        typer.Option(
+            min=0.1, max=3600, metavar="S", help="Length in seconds, after which the trace repeats."
+        ),
     ] = 60.0,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Same seed, same trace.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it is there.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Random seed: the same seed, the same trace.")
+    ] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
 ) -> None:
-    """Write a cellular-like rate as a mahimahi trace, for a scenario's `trace`.
+    """Write a random rate like a cellular link's as a mahimahi trace, for a scenario's `trace`.
 
-    The rate is a reflected Brownian motion with outages, after Sprout (NSDI 2013); packets go in a
-    Poisson process of that rate.
+    The rate is a reflected Brownian motion with outages, after Sprout (NSDI 2013). Packets leave in
+    a Poisson process of that rate.
     """
     from quicgym.envs.scenarios.cellular_trace import MODELS, cellular_trace, summarize
     from quicgym.output_folders import write_atomically

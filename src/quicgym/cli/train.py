@@ -29,7 +29,7 @@ def train(
         typer.Argument(
             metavar="CONFIG",
             autocompletion=options.complete_configs("training"),
-            help=f"{options.config_names('training')}, or a YAML of that form.",
+            help=f"The training: {options.config_names('training')}, or a YAML file of that form.",
         ),
     ],
     changes: options.Changes = None,
@@ -38,28 +38,35 @@ def train(
         typer.Option(
             "--from",
             metavar="POLICY",
-            help="Start with a policy's weights, network and environment: a published policy's "
-            "name, a description's path or a run's folder.",
+            help="Start from the weights, network and environment of this policy: a published "
+            "policy's name, the path of a description, or a run's folder.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The run's folder. Default: results/train/NAME-seedSEED."),
+        typer.Option(
+            metavar="DIR",
+            help="Write the run to this folder. Default: results/train/NAME-seedSEED.",
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the newest checkpoint in DIR.")
+        bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
     ] = False,
     device: Annotated[
-        str | None, typer.Option(metavar="auto|cpu|cuda", help="Default: the configuration's.")
+        str | None,
+        typer.Option(
+            metavar="auto|cpu|cuda", help="Train on this device. Default: the configuration's."
+        ),
     ] = None,
 ) -> None:
-    """Train a policy; evaluate it on the way, and keep checkpoints.
+    """Train a policy, evaluate it on the way, and keep checkpoints.
 
-    A run that was interrupted or killed goes on with --resume, and ends with the very same weights
-    (on a CPU). The best policy is in DIR/policy, for `quicgym evaluate --policy DIR`; curves are in
-    DIR/tensorboard. At the end the policies that training started with, chose and ended with are
-    compared on evaluation.comparison_paths new paths: DIR/summary.json says whether anything was
-    learned.
+    Afterwards `quicgym evaluate --policy DIR` plays the best policy, which is in DIR/policy, and
+    `tensorboard --logdir DIR/tensorboard` shows the curves. If a run was interrupted or killed,
+    --resume continues it, and on a CPU it ends with the very same weights.
+
+    At the end the policies that training started with, chose and ended with are compared on
+    evaluation.comparison_paths new networks. DIR/summary.json says whether anything was learned.
     """
     from quicgym.agents.training.configuration import load_training
 
