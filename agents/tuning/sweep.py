@@ -21,11 +21,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from rich.table import Table
-from scipy import stats
 
+from quicgym.agents.evaluation.statistics import mean_interval
 from quicgym.agents.tuning.figures import draw_sweep
 from quicgym.agents.tuning.report import (
     TENSORBOARD_FOLDER,
@@ -171,12 +170,8 @@ class SweepStudy(Study[SweepTrial]):
             self.gain(one, other)
             for one, other in zip(best.per_seed, published.per_seed, strict=True)
         ]
-        mean = float(np.mean(gains))
-        if len(gains) == 1:
-            self.difference = Difference(mean, None, None, seeds)
-            return
-        half = float(stats.t.ppf(0.975, len(gains) - 1) * stats.sem(gains))
-        self.difference = Difference(mean, mean - half, mean + half, seeds)
+        found = mean_interval(gains)
+        self.difference = Difference(found.value, found.low, found.high, seeds)
 
     def measure(self, settings: Sequence[Setting], seeds: Sequence[int]) -> list[SweepTrial]:
         """Runs settings as tasks of Ray, beside Ray Tune."""

@@ -27,8 +27,8 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
+from quicgym.agents.evaluation.statistics import mean_interval
 from quicgym.benchmarks.papers.measurements import (
     Measurements,
     in_words,
@@ -59,7 +59,6 @@ COUNTED: dict[str, tuple[str, str]] = {
 }
 """What becomes of a claim, in words behind 1 and behind another number."""
 
-CONFIDENCE = 0.95
 EQUAL_SHARE = 0.002
 """Of an order: smaller differences count as none, however small the deviation is.
 
@@ -301,5 +300,6 @@ def _interval(numbers: Sequence[float] | np.ndarray) -> tuple[float, float]:
     mean, deviation = mean_and_deviation(numbers)
     if deviation == 0:
         return mean, mean
-    reach = stdtrit(len(numbers) - 1, 0.5 + CONFIDENCE / 2) * deviation / np.sqrt(len(numbers))
-    return mean - float(reach), mean + float(reach)
+    found = mean_interval([*numbers])
+    assert found.low is not None and found.high is not None, "numbers that differ are several"
+    return found.low, found.high
