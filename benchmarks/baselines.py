@@ -17,7 +17,7 @@ from quicgym.agents.evaluation.evaluate import COLUMNS as evaluate_columns
 from quicgym.agents.evaluation.evaluate import ENOUGH_SEEDS, interval, number, report_missing
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import pretrained_names
-from quicgym.benchmarks.papers.run import (
+from quicgym.benchmarks.papers.run_papers import (
     RESULTS,
     Judged,
     asked_of,

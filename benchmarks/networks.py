@@ -18,7 +18,7 @@ import pandas as pd
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import with_packet_logs
 from quicgym.agents.evaluation.summary import RESULTS as RESULTS_OF_EVALUATION
-from quicgym.benchmarks.papers import drawings, figures, tables
+from quicgym.benchmarks.papers import drawings, paper_figures, paper_tables
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
 from quicgym.console import count_of, print_whole, say
 from quicgym.envs import Scenario, ScenarioError, load_scenario
@@ -86,14 +86,14 @@ def run_networks(
             _write(directory, runs, seeds, command)
             traced = drawings.with_traces(jobs, lambda _: known)
             drawn = [drawings.scenario_drawing(of_scenario) for of_scenario in traced.values()]
-            files = figures.draw_all(drawn, directory / "figures", figure_format)
+            files = paper_figures.draw_all(drawn, directory / "figures", figure_format)
             if format == "json":
                 document = {"version": __version__, "command": command, "runs": runs}
                 print(json.dumps(document, indent=1, allow_nan=False))
             elif format == "csv":
                 print(pd.DataFrame(_flow_rows(runs)).to_csv(index=False), end="")
             else:
-                for table in tables.measurement_tables(runs):
+                for table in paper_tables.measurement_tables(runs):
                     print_whole(table)
                     print()
             say(

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.papers.paper import load_paper
 from quicgym.benchmarks.random_networks import random_chain, random_network
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, load_scenario

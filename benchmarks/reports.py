@@ -16,10 +16,10 @@ import typer
 
 from quicgym import plugins
 from quicgym.benchmarks.attacks import attacks
-from quicgym.benchmarks.checklist.pages import checklists
-from quicgym.benchmarks.coexistence.page import coexistence
+from quicgym.benchmarks.checklist.checklist_reports import checklists
+from quicgym.benchmarks.coexistence.coexistence_report import coexistence
 from quicgym.benchmarks.leaderboard import leaderboard
-from quicgym.benchmarks.league.page import leagues
+from quicgym.benchmarks.league.league_report import leagues
 from quicgym.errors import UserError
 
 # The leaderboard shows what attacks have found.

@@ -27,14 +27,6 @@ from quicgym.agents.evaluation.tensorboard import SETTING_TYPES
 from quicgym.agents.training.configuration import ConfigError
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.model import check_hyperparameters
-from quicgym.agents.tuning.report import (
-    TENSORBOARD_FOLDER,
-    TRIALS_FILE,
-    Curve,
-    text_table,
-    write_hparams,
-    write_tables,
-)
 from quicgym.agents.tuning.search_config import Search, SearchConfig, SearchedField
 from quicgym.agents.tuning.search_trial import (
     POLICY,
@@ -46,6 +38,14 @@ from quicgym.agents.tuning.search_trial import (
 )
 from quicgym.agents.tuning.space import Setting, decode, encode, rounded
 from quicgym.agents.tuning.study import RAY_FOLDER, Study
+from quicgym.agents.tuning.trial_tables import (
+    TENSORBOARD_FOLDER,
+    TRIALS_FILE,
+    Curve,
+    text_table,
+    write_hparams,
+    write_tables,
+)
 from quicgym.agents.tuning.trials import (
     METRIC,
     RETRIES,

@@ -7,7 +7,7 @@ trials.parquet       a row per trial: parameters, objective, its deviation over 
                      of each metric, the reward in each scenario (reward@<scenario>), or the error
 sensitivity.parquet  what `quicgym.agents.tuning.sensitivity` says of each parameter
 sweep.json           configuration, command, version, commit, the best and the published setting
-figures/             `quicgym.agents.tuning.figures`
+figures/             `quicgym.agents.tuning.sweep_figures`
 tensorboard/         a run per trial, with its row of the page HParams
 """
 
@@ -25,8 +25,13 @@ import pandas as pd
 from rich.table import Table
 
 from quicgym.agents.evaluation.statistics import mean_interval
-from quicgym.agents.tuning.figures import draw_sweep
-from quicgym.agents.tuning.report import (
+from quicgym.agents.tuning.sensitivity import sensitivity
+from quicgym.agents.tuning.space import Setting
+from quicgym.agents.tuning.study import RAY_FOLDER, Study
+from quicgym.agents.tuning.sweep_config import SweepConfig, Value, label, policy_text
+from quicgym.agents.tuning.sweep_figures import draw_sweep
+from quicgym.agents.tuning.sweep_trial import SweepTrial, measure, run_trial, setting_of
+from quicgym.agents.tuning.trial_tables import (
     TENSORBOARD_FOLDER,
     TRIALS_FILE,
     Curve,
@@ -34,11 +39,6 @@ from quicgym.agents.tuning.report import (
     write_hparams,
     write_tables,
 )
-from quicgym.agents.tuning.sensitivity import sensitivity
-from quicgym.agents.tuning.space import Setting
-from quicgym.agents.tuning.study import RAY_FOLDER, Study
-from quicgym.agents.tuning.sweep_config import SweepConfig, Value, label, policy_text
-from quicgym.agents.tuning.sweep_trial import SweepTrial, measure, run_trial, setting_of
 from quicgym.agents.tuning.trials import (
     RETRIES,
     Bar,

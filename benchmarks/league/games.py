@@ -25,7 +25,7 @@ import numpy as np
 from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, steering_of
 from quicgym.agents.evaluation.statistics import mean_interval
 from quicgym.agents.policies.by_name import policy_kind, split_alias
-from quicgym.benchmarks.league.model import JUDGED, Competition, League, Network
+from quicgym.benchmarks.league.competition import JUDGED, Competition, League, Network
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.output_folders import digest
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
-from quicgym.benchmarks.papers.model import Figure, Paper
+from quicgym.benchmarks.papers.paper import Figure, Paper
 from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.run import flow_traces
 from quicgym.output_folders import read_parquet

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from quicgym.benchmarks.papers.drawings import SERIES
 from quicgym.benchmarks.papers.measurements import problem_with, split
-from quicgym.benchmarks.papers.model import Paper, PaperError
+from quicgym.benchmarks.papers.paper import Paper, PaperError
 from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.metrics import ASKED_FOR

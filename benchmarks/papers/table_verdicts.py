@@ -11,8 +11,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
-from quicgym.benchmarks.papers.model import Paper, PrintedTable, Variation
-from quicgym.benchmarks.papers.tables import title_of
+from quicgym.benchmarks.papers.paper import Paper, PrintedTable, Variation
+from quicgym.benchmarks.papers.paper_tables import title_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, Verdict, counted, judge
 
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}

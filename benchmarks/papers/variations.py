@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from quicgym.benchmarks.papers.model import PaperError, Variation
+from quicgym.benchmarks.papers.paper import PaperError, Variation
 from quicgym.envs import Scenario
 from quicgym.validation import validated
 

@@ -36,8 +36,8 @@ from quicgym.benchmarks.papers.measurements import (
     quantity_in_words,
     split,
 )
-from quicgym.benchmarks.papers.model import Check, Claim, Paper
-from quicgym.benchmarks.papers.tables import title_of
+from quicgym.benchmarks.papers.paper import Check, Claim, Paper
+from quicgym.benchmarks.papers.paper_tables import title_of
 
 Outcome = Literal["yes", "no", "open"]
 Verdict = Literal["holds", "partly", "fails", "undecided"]

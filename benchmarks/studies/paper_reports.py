@@ -15,7 +15,7 @@ import typer
 from reproduction import markdown
 
 from quicgym.benchmarks.papers.measurements import in_words
-from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.papers.paper import load_paper
 from quicgym.benchmarks.papers.verdicts import VERDICTS
 
 SHOWN = 2

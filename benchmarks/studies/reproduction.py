@@ -16,9 +16,9 @@ from typing import Annotated
 import typer
 
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
-from quicgym.benchmarks.papers.model import Paper, PaperError, Variation, load_paper
 from quicgym.benchmarks.papers.needs import claim_needs, measures_of
-from quicgym.benchmarks.papers.run import engine_of
+from quicgym.benchmarks.papers.paper import Paper, PaperError, Variation, load_paper
+from quicgym.benchmarks.papers.run_papers import engine_of
 from quicgym.benchmarks.papers.variations import varied
 from quicgym.benchmarks.papers.verdicts import MissingMeasurement, judge
 from quicgym.benchmarks.simulations import make_jobs

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
-from quicgym.benchmarks.coexistence import summary
+from quicgym.benchmarks.coexistence import coexistence_summary
 from quicgym.controllers import catalogue
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.environment import CongestionControlEnv
@@ -232,7 +232,7 @@ def controller_parameters() -> str:
 
 def metrics_page() -> str:
     """Returns the declarations of all metrics."""
-    return f"{metrics.__doc__}\n## quicgym coexist\n\n{summary.__doc__}"
+    return f"{metrics.__doc__}\n## quicgym coexist\n\n{coexistence_summary.__doc__}"
 
 
 def python_api() -> str:

@@ -30,7 +30,7 @@ from quicgym.benchmarks.leaderboard_data import (
     leaderboard_data,
     robustness,
 )
-from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.papers.paper import load_paper
 from quicgym.benchmarks.reports import main
 from quicgym.controllers.choices import parse_parameters
 from quicgym.envs.scenarios.applications import Bursts, ConstantRate

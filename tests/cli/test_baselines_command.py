@@ -22,7 +22,7 @@ from helpers.commands import says, start_process
 import quicgym as package
 from quicgym import _core, cli, load_scenario
 from quicgym.agents.evaluation.jobs import RunJob
-from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.papers.paper import load_paper
 from quicgym.benchmarks.simulations import make_jobs
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario

@@ -12,7 +12,7 @@ import pytest
 from conftest import Command
 from helpers.commands import says
 
-from quicgym.benchmarks.coexistence.page import page
+from quicgym.benchmarks.coexistence.coexistence_report import page
 
 TINY = (
     "--counts", "1", "2", "--rates", "2", "--rtts", "20", "--queues", "2", "--discipline",

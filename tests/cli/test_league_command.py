@@ -13,7 +13,7 @@ from conftest import Command
 from helpers.commands import says
 from helpers.inputs import write_inputs
 
-from quicgym.benchmarks.league.page import page
+from quicgym.benchmarks.league.league_report import page
 
 
 @pytest.fixture(autouse=True)

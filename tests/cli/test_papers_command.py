@@ -14,9 +14,9 @@ from helpers.commands import says
 from helpers.papers import SMALL
 
 from quicgym.agents.evaluation.jobs import RunJob
-from quicgym.benchmarks.papers.model import PAPERS, load_paper, paper_names
 from quicgym.benchmarks.papers.needs import check_names, needs
-from quicgym.benchmarks.papers.run import engine_of
+from quicgym.benchmarks.papers.paper import PAPERS, load_paper, paper_names
+from quicgym.benchmarks.papers.run_papers import engine_of
 from quicgym.benchmarks.run_time import Estimate, in_words
 from quicgym.envs import load_scenario
 

@@ -468,7 +468,7 @@ def test_what_chose_the_best_does_not_confirm_it(
 
 
 def test_json_has_infinity_as_the_command_line_takes_it() -> None:
-    from quicgym.agents.tuning.report import as_json
+    from quicgym.agents.tuning.trial_tables import as_json
 
     document = {"gamma": float("inf"), "cycle": (1.25, 0.75), "objective": 0.5, "error": None}
     text = json.dumps(as_json({"best": document}), allow_nan=False)

@@ -33,7 +33,7 @@ from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.benchmarks.papers.measurements import Measurements, Run, in_words, mean_and_deviation
 from quicgym.benchmarks.papers.measurements import value_of as quantity_of
-from quicgym.benchmarks.papers.model import Paper, load_paper
+from quicgym.benchmarks.papers.paper import Paper, load_paper
 from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, judge
 from quicgym.console import say
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES

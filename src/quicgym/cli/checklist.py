@@ -68,7 +68,7 @@ def checklist(
     wireless, long and changing networks. For each section of the RFC you get a number, a threshold
     with its source, and a verdict. docs/how-to/checklist.md explains them.
     """
-    from quicgym.benchmarks.checklist.run import run_checklist
+    from quicgym.benchmarks.checklist.run_checklist import run_checklist
     from quicgym.output_folders import file_name
 
     status = run_checklist(

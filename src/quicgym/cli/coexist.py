@@ -105,7 +105,7 @@ def coexist(
     written to DIR. Results of an earlier run are moved to DIR/previous-<time>.
     docs/how-to/coexist.md has the formulas.
     """
-    from quicgym.benchmarks.coexistence.run import run_coexist
+    from quicgym.benchmarks.coexistence.run_coexistence import run_coexist
     from quicgym.envs.simulation.window import Window
 
     status = run_coexist(

@@ -67,7 +67,7 @@ def papers(
     claim (holds, holds in part, does not hold, undecided) is computed from our runs;
     docs/reports/reproduction.md has the rule. The command says beforehand how long it will take.
     """
-    from quicgym.benchmarks.papers.run import run_papers
+    from quicgym.benchmarks.papers.run_papers import run_papers
     from quicgym.envs.simulation.window import Window
     from quicgym.jobs import workers_of
 

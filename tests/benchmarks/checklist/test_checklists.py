@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quicgym.benchmarks.checklist.model import load_checklist
+from quicgym.benchmarks.checklist.checks import load_checklist
 from quicgym.envs.simulation.metrics import METRICS
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/checklist.md"

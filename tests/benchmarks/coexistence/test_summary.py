@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from quicgym.benchmarks.coexistence.grid import Cell, Grid, Path
-from quicgym.benchmarks.coexistence.summary import (
+from quicgym.benchmarks.coexistence.coexistence_summary import (
     CELL_METRICS,
     Measured,
     Results,
     harm,
     rtt_unfairness,
 )
+from quicgym.benchmarks.coexistence.grid import Cell, Grid, Path
 from quicgym.envs.simulation.window import WHOLE, Window
 
 PATH = Path(50, 40, 1, "drop-tail")

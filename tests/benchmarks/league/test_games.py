@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import quicgym
-from quicgym.benchmarks.league.games import Games, LeagueJob, Participants
-from quicgym.benchmarks.league.model import (
+from quicgym.benchmarks.league.competition import (
     Competition,
     LeagueError,
     Network,
     load_competition,
     queue_packets,
 )
-from quicgym.benchmarks.league.run import league_tables
+from quicgym.benchmarks.league.games import Games, LeagueJob, Participants
+from quicgym.benchmarks.league.run_league import league_tables
 
 
 def games(league: str, rates: list[float], delays: list[float] | None = None) -> Games:

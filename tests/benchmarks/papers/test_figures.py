@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quicgym.benchmarks.papers.drawings import Bars, Drawing, Panel
-from quicgym.benchmarks.papers.figures import draw_all
+from quicgym.benchmarks.papers.paper_figures import draw_all
 from quicgym.plot_style import look_of
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from quicgym import load_scenario
 from quicgym.benchmarks.papers.drawings import read_traces
-from quicgym.benchmarks.papers.model import Claim, Paper
 from quicgym.benchmarks.papers.needs import measures_of
+from quicgym.benchmarks.papers.paper import Claim, Paper
 from quicgym.benchmarks.simulations import make_jobs
 from quicgym.envs.simulation.metrics import OF_TRACES
 from quicgym.envs.simulation.window import Window

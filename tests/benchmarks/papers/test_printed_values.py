@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from quicgym.benchmarks.papers.measurements import split
-from quicgym.benchmarks.papers.model import Check, Claim, Paper, load_paper, paper_names
+from quicgym.benchmarks.papers.paper import Check, Claim, Paper, load_paper, paper_names
 from quicgym.benchmarks.papers.verdicts import judge
 
 Place = tuple[str, str, str]

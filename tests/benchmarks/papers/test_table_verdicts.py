@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quicgym.benchmarks.papers.model import Paper
+from quicgym.benchmarks.papers.paper import Paper
 from quicgym.benchmarks.papers.table_verdicts import table_verdict
 
 TABLE = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quicgym.benchmarks.papers.measurements import Measurements, value_of
-from quicgym.benchmarks.papers.model import Claim, Paper, PrintedTable
+from quicgym.benchmarks.papers.paper import Claim, Paper, PrintedTable
 from quicgym.benchmarks.papers.verdicts import MissingMeasurement, judge
 
 PAPER = Paper(name="p", title="p", algorithms={"a": "A", "b": "B"})

@@ -9,7 +9,7 @@ from conftest import Command
 from helpers.papers import SMALL
 from reproduction import main, varied
 
-from quicgym.benchmarks.papers.model import PaperError, Variation, load_paper, paper_names
+from quicgym.benchmarks.papers.paper import PaperError, Variation, load_paper, paper_names
 from quicgym.envs import Scenario, load_scenario
 
 QUEUE_5 = {"name": "queue 5", "fields": {"bottleneck.queue.limit": 5}}

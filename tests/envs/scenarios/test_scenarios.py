@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 import quicgym
 from quicgym.agents.evaluation.jobs import make_jobs as make_evaluation_jobs
-from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.papers.paper import load_paper
 from quicgym.benchmarks.simulations import make_jobs
 from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
 from quicgym.envs.scenarios.files import as_yaml

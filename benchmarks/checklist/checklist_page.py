@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from quicgym import html_pages
-from quicgym.benchmarks.checklist.model import Checklist
+from quicgym.benchmarks.checklist.checks import Checklist
 from quicgym.envs.scenarios.files import as_yaml
 from quicgym.envs.simulation.metrics import METRICS
 

@@ -13,9 +13,9 @@ import pandas as pd
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.evaluate import expand, number
 from quicgym.agents.evaluation.jobs import PolicyChoice
-from quicgym.benchmarks.coexistence.figure import draw, in_words, varying
+from quicgym.benchmarks.coexistence.coexistence_figure import draw, in_words, varying
+from quicgym.benchmarks.coexistence.coexistence_summary import CELL_METRICS, FACTORS, Results
 from quicgym.benchmarks.coexistence.grid import Grid, Path
-from quicgym.benchmarks.coexistence.summary import CELL_METRICS, FACTORS, Results
 from quicgym.console import print_by_columns, say, wide_console
 from quicgym.envs.simulation.window import Window
 from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs

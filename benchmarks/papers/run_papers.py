@@ -25,10 +25,10 @@ from rich.text import Text
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks import run_time
-from quicgym.benchmarks.papers import drawings, figures, report, tables
+from quicgym.benchmarks.papers import drawings, paper_figures, paper_report, paper_tables
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
-from quicgym.benchmarks.papers.model import Paper, PaperError, load_paper, paper_names
 from quicgym.benchmarks.papers.needs import check_names, measures_of, needs, scenarios_of
+from quicgym.benchmarks.papers.paper import Paper, PaperError, load_paper, paper_names
 from quicgym.benchmarks.papers.table_verdicts import table_verdict
 from quicgym.benchmarks.papers.variations import alternatives, comparable
 from quicgym.benchmarks.papers.verdicts import (
@@ -205,7 +205,7 @@ def run_papers(
             ]
             for paper in asked.papers
         }
-        files = figures.draw_all(
+        files = paper_figures.draw_all(
             [drawing for of_paper in drawn.values() for drawing in of_paper],
             directory / "figures",
             figure_format,
@@ -219,7 +219,7 @@ def run_papers(
                 if name in measured_in
             }
             by_name = {file.stem: file for file in files}
-            report.write(page, judged.document, asked.papers, drawn, by_name, networks)
+            paper_report.write(page, judged.document, asked.papers, drawn, by_name, networks)
             say(f"the report is {page}")
         elif format == "json":
             print(json.dumps(judged.document, indent=1, allow_nan=False))
@@ -460,7 +460,7 @@ def _print(judged: Judged, asked: Asked) -> None:
         compared = paper.compared if asked.variations else ()
         console.print(Text(paper.title, style="bold underline"), "")
         for table in paper.tables:
-            shown = tables.paper_table(
+            shown = paper_tables.paper_table(
                 table,
                 paper,
                 judged.measured,

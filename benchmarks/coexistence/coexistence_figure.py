@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from quicgym.benchmarks.coexistence.summary import FACTORS, Results, factors
+from quicgym.benchmarks.coexistence.coexistence_summary import FACTORS, Results, factors
 from quicgym.plot_style import (
     BLACK,
     DASHED,

@@ -9,9 +9,9 @@ from typing import Any
 from quicgym import html_pages
 from quicgym.benchmarks.papers.drawings import Drawing
 from quicgym.benchmarks.papers.measurements import in_words
-from quicgym.benchmarks.papers.model import Paper
 from quicgym.benchmarks.papers.needs import scenarios_of
-from quicgym.benchmarks.papers.tables import title_of
+from quicgym.benchmarks.papers.paper import Paper
+from quicgym.benchmarks.papers.paper_tables import title_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS
 from quicgym.output_folders import write_atomically
 

@@ -12,8 +12,8 @@ import pandas as pd
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.evaluate import expand
 from quicgym.agents.policies.by_name import split_alias
+from quicgym.benchmarks.league.competition import load_competition
 from quicgym.benchmarks.league.games import Participants
-from quicgym.benchmarks.league.model import load_competition
 from quicgym.benchmarks.run_time import Estimate, in_words
 from quicgym.console import print_by_columns, say, wide_console
 from quicgym.jobs import (

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from quicgym.agents.evaluation.evaluate import ALL_BASELINES
-from quicgym.benchmarks.coexistence.figure import in_words, others_in_words
-from quicgym.benchmarks.coexistence.run import run_coexist, shown_value
-from quicgym.benchmarks.coexistence.summary import CELL_METRICS, FACTORS
+from quicgym.benchmarks.coexistence.coexistence_figure import in_words, others_in_words
+from quicgym.benchmarks.coexistence.coexistence_summary import CELL_METRICS, FACTORS
+from quicgym.benchmarks.coexistence.run_coexistence import run_coexist, shown_value
 from quicgym.cli import options
 from quicgym.envs.simulation.window import WHOLE
 from quicgym.output_folders import write_atomically

@@ -21,8 +21,8 @@ from rich.table import Table
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.agents.evaluation.statistics import mean_interval
-from quicgym.benchmarks.checklist import page
-from quicgym.benchmarks.checklist.model import (
+from quicgym.benchmarks.checklist import checklist_page
+from quicgym.benchmarks.checklist.checks import (
     AttackCheck,
     Check,
     Checklist,
@@ -113,7 +113,7 @@ def run_checklist(
         }
         contents = {directory / "checklist.json": json.dumps(document, indent=1, allow_nan=False)}
         if format == "html":
-            contents[directory / "checklist.html"] = page.render(document, loaded)
+            contents[directory / "checklist.html"] = checklist_page.render(document, loaded)
         write_atomically(contents)
     if format == "json":
         print(json.dumps(document, indent=1, allow_nan=False))
@@ -270,10 +270,10 @@ def _print(document: dict[str, Any]) -> None:
                 output.add_row(
                     "",
                     f"    {entry['scenario']}",
-                    page.number_title(check),
-                    page.interval(entry),
+                    checklist_page.number_title(check),
+                    checklist_page.interval(entry),
                     check["claimed"],
                     entry["verdict"],
                 )
     console.print(output)
-    console.print(f"\n{page.summary(document)}", highlight=False)
+    console.print(f"\n{checklist_page.summary(document)}", highlight=False)

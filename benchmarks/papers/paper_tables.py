@@ -15,7 +15,7 @@ from quicgym.benchmarks.papers.measurements import (
     mean_and_deviation,
     split,
 )
-from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow, Variation
+from quicgym.benchmarks.papers.paper import Paper, PrintedTable, TableRow, Variation
 from quicgym.envs.simulation.metrics import METRICS
 from quicgym.plot_style import display_name
 
