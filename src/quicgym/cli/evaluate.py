@@ -99,8 +99,9 @@ def evaluate(
     docs/reference/evaluation.md has the formulas. By default all controllers play the suite
     heldout.
 
-    The results (evaluation.json, results.parquet), the time series of the first seed and the
-    figures are written to DIR. Results of an earlier run are moved to DIR/previous-<time>.
+    The report (report.html, a file that you can send to somebody), the results (evaluation.json,
+    results.parquet), the time series of the first seed and the figures are written to DIR. Results
+    of an earlier run are moved to DIR/previous-<time>.
     """
     from quicgym.agents.evaluation.evaluate import run_evaluate
     from quicgym.envs.simulation.packet_logs import PacketLogs
