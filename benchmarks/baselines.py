@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from quicgym.agents.evaluation.evaluate import COLUMNS as evaluate_columns
-from quicgym.agents.evaluation.evaluate import ENOUGH_SEEDS, interval, number, report_missing
+from quicgym.agents.evaluation.evaluate import (
+    ENOUGH_SEEDS,
+    check_columns,
+    columns_of,
+    interval,
+    number,
+    report_missing,
+)
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.benchmarks.papers.run_papers import (
@@ -62,6 +69,7 @@ def run_baselines(
     format: Format = "table",
     resume: bool = False,
     figure_format: str = "png",
+    columns: Sequence[str] = (),
     command: str = "",
 ) -> int:
     """Runs, writes, draws and prints everything; returns the exit status.
@@ -69,6 +77,7 @@ def run_baselines(
     The arguments are the options of `quicgym baselines`, and the errors those of
     `summary.evaluate`. No `policies` means the published agents.
     """
+    check_columns(columns)
     agents = pretrained_names() if policies is None else policies
     evaluation = evaluate(
         list(dict.fromkeys([*controllers, *agents])),
@@ -103,7 +112,7 @@ def run_baselines(
     elif format == "csv":
         print(evaluation.runs.to_csv(index=False), end="")
     else:
-        _print(document, judged, counts)
+        _print(document, judged, counts, columns_of(columns) if columns else COLUMNS)
         for figure in evaluation.figures:
             print(f"\nfigure: {figure}")
         if logs is not None:
@@ -127,7 +136,12 @@ def _write_logs(directory: Path, command: str) -> Path | None:
     return logs
 
 
-def _print(document: dict[str, Any], judged: Judged, counts: dict[str, dict[str, int]]) -> None:
+def _print(
+    document: dict[str, Any],
+    judged: Judged,
+    counts: dict[str, dict[str, int]],
+    columns: Mapping[str, tuple[str, str]],
+) -> None:
     console = wide_console()
     networks, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
     shown_seeds = count_of(seeds, "seed")
@@ -136,13 +150,13 @@ def _print(document: dict[str, Any], judged: Judged, counts: dict[str, dict[str,
         f"{document['engine']} engine; the best policy first\n",
         highlight=False,
     )
-    headings = ["policy", "reward", "95% interval", *(heading for heading, _ in COLUMNS.values())]
+    headings = ["policy", "reward", "95% interval", *(heading for heading, _ in columns.values())]
     rows = [
         [
             display_name(entry["policy"]),
             number(entry["iqm_reward"], ".4f"),
             interval(entry),
-            *(number((entry["mean"] or {}).get(name), form) for name, (_, form) in COLUMNS.items()),
+            *(number((entry["mean"] or {}).get(name), form) for name, (_, form) in columns.items()),
         ]
         for entry in document["policies"]
     ]

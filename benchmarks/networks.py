@@ -17,12 +17,13 @@ import pandas as pd
 
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import with_packet_logs
+from quicgym.agents.evaluation.statistics import seed_intervals
 from quicgym.agents.evaluation.summary import RESULTS as RESULTS_OF_EVALUATION
 from quicgym.benchmarks.papers import drawings, paper_figures, paper_tables
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
 from quicgym.console import count_of, print_whole, say
 from quicgym.envs import Scenario, ScenarioError, load_scenario
-from quicgym.envs.simulation.metrics import OF_RUNS
+from quicgym.envs.simulation.metrics import METRICS, OF_RUNS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.simulation import check_engine, ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
@@ -38,6 +39,7 @@ RESULTS = tuple(
             RUNS_FILE,
             "results.json",
             "results.parquet",
+            "intervals.parquet",
             TRACES_FOLDER,
             "figures",
             PLOTS_FOLDER,
@@ -88,7 +90,12 @@ def run_networks(
             drawn = [drawings.scenario_drawing(of_scenario) for of_scenario in traced.values()]
             files = paper_figures.draw_all(drawn, directory / "figures", figure_format)
             if format == "json":
-                document = {"version": __version__, "command": command, "runs": runs}
+                document = {
+                    "version": __version__,
+                    "command": command,
+                    "runs": runs,
+                    "intervals": _intervals(runs),
+                }
                 print(json.dumps(document, indent=1, allow_nan=False))
             elif format == "csv":
                 print(pd.DataFrame(_flow_rows(runs)).to_csv(index=False), end="")
@@ -142,9 +149,24 @@ def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command:
         "python": platform.python_version(),
         "seeds": list(range(seeds)),
     }
-    text = json.dumps({**about, "runs": runs}, indent=1, allow_nan=False)
+    intervals = _intervals(runs)
+    document = {**about, "runs": runs, "intervals": intervals}
+    text = json.dumps(document, indent=1, allow_nan=False)
     frame = pd.DataFrame(runs)
     frame.attrs.update(about)
     write_atomically(
-        {directory / "results.json": text + "\n", directory / "results.parquet": frame.to_parquet}
+        {
+            directory / "results.json": text + "\n",
+            directory / "results.parquet": frame.to_parquet,
+            directory / "intervals.parquet": pd.DataFrame(intervals).to_parquet,
+        }
     )
+
+
+def _intervals(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the mean of every metric in every scenario with its interval over the seeds."""
+    names = [name for name in METRICS if any(name in run for run in runs)]
+    frame = pd.DataFrame(runs, columns=["scenario", "controller", *names])
+    frame[names] = frame[names].astype(float)
+    rows = seed_intervals(frame, ("scenario", "controller"))
+    return rows.astype(object).where(rows.notna(), None).to_dict("records")

@@ -15,7 +15,7 @@ from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import count_of, print_by_columns, say, terminal_width, wide_console
 from quicgym.envs.rewards import find_reward
 from quicgym.envs.scenarios.fields import ScenarioError
-from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
+from quicgym.envs.simulation.metrics import METRICS, OF_FLOWS, OF_RUNS, OF_TRAFFIC, TRAFFIC_METRICS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import Workers, report_outcome
@@ -67,6 +67,7 @@ def run_evaluate(
     first_seed: int = 0,
     figure_format: str = "png",
     versus: Sequence[str] = (),
+    columns: Sequence[str] = (),
     qlog: PacketLogs | None = None,
     pcap: PacketLogs | None = None,
     command: str = "",
@@ -75,13 +76,14 @@ def run_evaluate(
 
     The arguments are the options of `quicgym evaluate`, and the errors those of `summary.evaluate`.
     No policy means the baselines. `versus` has the policies to which the differences of all others
-    are printed; empty: a choice.
+    are printed; empty: a choice. `columns` has the metrics of the table; empty: COLUMNS.
     """
     chosen = expand(policies)
     shown = [split_alias(choice)[0] for choice in chosen]
     for name in versus:
         if name not in shown:
             raise ScenarioError(f"--versus: {name!r} is not evaluated; {closest(name, shown)}")
+    check_columns(columns)
     if seeds < ENOUGH_SEEDS:
         say(
             f"note: {count_of(seeds, 'seed')}: intervals over fewer than "
@@ -120,16 +122,16 @@ def run_evaluate(
     elif format == "csv":
         print(evaluation.runs.to_csv(index=False), end="")
     else:
-        _print(document, versus)
+        _print(document, versus, columns)
     from quicgym.agents.evaluation.report import write_report  # jinja2, and matplotlib
 
-    headings, rows = _table(document)
+    headings, rows = _table(document, columns)
     shown_rows = [[display_name(policy), *cells] for policy, *cells in rows]
     report = write_report(evaluation, directory, headings, shown_rows)
     say(
-        f"{count_of(len(evaluation.runs), 'run')} (evaluation.json, results.parquet), the time "
-        f"series of seed {first_seed} (series) and {len(evaluation.figures)} pictures (figures) "
-        f"are in {directory}; read {report} first"
+        f"{count_of(len(evaluation.runs), 'run')} (evaluation.json, results.parquet, "
+        f"intervals.parquet), the time series of seed {first_seed} (series) and "
+        f"{len(evaluation.figures)} pictures (figures) are in {directory}; read {report} first"
     )
     return 1 if outcome.failures else 0
 
@@ -221,7 +223,7 @@ def interval(entry: dict[str, Any]) -> str:
     return f"{entry['iqm_low']:.4f} to {entry['iqm_high']:.4f}"
 
 
-def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
+def _print(document: dict[str, Any], versus: Sequence[str], columns: Sequence[str]) -> None:
     scenarios, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
     drawn = bool(document["distributions"])
     networks, samples = ("paths", "paths") if drawn else ("scenarios", "seeds")
@@ -236,7 +238,7 @@ def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
         f"{networks}\n",
         highlight=False,
     )
-    headings, rows = _table(document)
+    headings, rows = _table(document, columns)
     print_by_columns(headings, rows)
     console.print(
         f"\nwithin 1% of best: share of the {networks} with a reward at most 1% below that of the "
@@ -253,13 +255,30 @@ def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
         console.print(text, highlight=False, markup=False)
 
 
-def _table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+def check_columns(names: Sequence[str]) -> None:
+    """Raises ScenarioError where a column of a table is no metric of every run."""
+    known = [entry.name for entry in (*OF_RUNS, *OF_FLOWS, *OF_TRAFFIC)]
+    for name in names:
+        if name not in known:
+            raise ScenarioError(f"--columns: no metric {name!r}; {closest(name, known)}")
+
+
+def columns_of(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Returns heading and format of metrics, by name."""
+    return {
+        name: COLUMNS.get(name, (METRICS[name].title.replace(", ", "\n"), ".2f")) for name in names
+    }
+
+
+def _table(document: dict[str, Any], chosen: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the rows of the table, a row for each policy."""
     means = [entry["mean"] or {} for entry in document["policies"]]
     columns = {
         name: column
-        for name, column in COLUMNS.items()
-        if name not in TRAFFIC_METRICS or any(mean.get(name) is not None for mean in means)
+        for name, column in columns_of(chosen or tuple(COLUMNS)).items()
+        if chosen
+        or name not in TRAFFIC_METRICS
+        or any(mean.get(name) is not None for mean in means)
     }
     headings = ["policy", "IQM\nreward", "\n95% interval"]
     headings += [*(heading for heading, _ in columns.values()), "within 1% of\nbest (%)"]

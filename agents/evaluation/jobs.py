@@ -204,7 +204,7 @@ class RunJob:
     def run(self) -> dict[str, Any]:
         """Returns the run's metrics; writes the time series where they are wanted.
 
-        A policy's run has the metrics of an evaluation, a controller's the whole run.
+        A policy's run has the run's metrics, a controller's those of each flow as well.
         """
         traced = self.trace_folder is not None
         traced |= any(METRICS[name].needs_traces for name in self.measures)
@@ -356,7 +356,7 @@ def policy_row(run: Run, policy: str) -> dict[str, Any]:
         policy: Name of the policy in results.
     """
     about = {"policy": policy, "scenario": run.scenario.name}
-    return {**about, "engine": run.engine, "seed": run.seed, **run.evaluation, **run.facts}
+    return {**about, "engine": run.engine, "seed": run.seed, **run.metrics, **run.facts}
 
 
 @cache

@@ -25,9 +25,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import stdtrit
+
+from quicgym.envs.simulation.metrics import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESAMPLES = 2000
 CONFIDENCE_PERCENT = 95.0
@@ -146,6 +152,34 @@ def mean_interval(
     quantile = float(stdtrit(len(values) - 1, 0.5 + CONFIDENCE_PERCENT / 200))
     reach = quantile * float(np.std(values, ddof=1)) / len(values) ** 0.5
     return Estimate(mean, max(bounds[0], mean - reach), min(bounds[1], mean + reach))
+
+
+def seed_intervals(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Returns the mean of every metric over the seeds, with its interval as `mean_interval` has it.
+
+    Args:
+        runs: A row for each run, with a column for each metric.
+        by: Columns that name what is run with each seed, such as policy and scenario.
+
+    Returns:
+        A row for each of these and each metric, with the columns "metric", "seeds" (those that have
+        a value), "mean", "low" and "high".
+    """
+    import pandas as pd
+
+    metrics = [name for name in METRICS if name in runs]
+    grouped = runs.groupby(list(by), sort=False, dropna=False)[metrics]
+    count, mean = grouped.count(), grouped.mean()
+    # Exactly 0 where all are equal, which rounding may miss.
+    deviation = grouped.std().mask((grouped.min() == grouped.max()) & (count > 1), 0.0)
+    quantile = stdtrit(np.maximum(count - 1, 1), 0.5 + CONFIDENCE_PERCENT / 200)
+    reach = quantile * deviation / np.sqrt(np.maximum(count, 1))
+    bounds = pd.DataFrame({name: METRICS[name].bounds for name in metrics})
+    low = (mean - reach).clip(lower=bounds.loc[0], axis=1)
+    high = (mean + reach).clip(upper=bounds.loc[1], axis=1)
+    columns = {"seeds": count, "mean": mean, "low": low, "high": high}
+    wide = pd.concat(columns, axis=1, names=[None, "metric"])
+    return wide.stack("metric", future_stack=True).reset_index()
 
 
 def mean_difference(

@@ -1,14 +1,15 @@
 """Policies over a suite of scenarios and seeds, and what can be said of them.
 
 `evaluate` runs the episodes; into its folder go runs.jsonl (one line per episode), results.parquet
-(one row per episode), evaluation.json (the summary) and series/ (time series of the first seed).
+(one row per episode), intervals.parquet (mean and interval of every metric in every scenario),
+evaluation.json (the summary) and series/ (time series of the first seed).
 docs/reference/evaluation.md explains what the summary has.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -21,13 +22,13 @@ import pandas as pd
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs, with_packet_logs
 from quicgym.agents.evaluation.run_folders import series_path
-from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
+from quicgym.agents.evaluation.statistics import Bootstrap, Estimate, seed_intervals
 from quicgym.agents.policies.by_name import policy_kind, split_alias
 from quicgym.envs.rewards import AnyReward, Reward
 from quicgym.envs.scenarios.mixtures import Mixture
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, load_suite, parts_of
-from quicgym.envs.simulation.metrics import evaluated_names
+from quicgym.envs.simulation.metrics import METRICS, evaluated_names
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import ns3_version
@@ -37,11 +38,13 @@ from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
 
 RESULTS = (
-    RUNS_FILE, "results.parquet", "evaluation.json", "report.html", "series", "figures",
-    PLOTS_FOLDER,
+    RUNS_FILE, "results.parquet", "intervals.parquet", "evaluation.json", "report.html", "series",
+    "figures", PLOTS_FOLDER,
 )  # fmt: skip
 FIGURES = ("iqm", "profiles", "scenarios")
 """The pictures of an evaluation."""
+Ends = list[float | None]
+"""The ends of an interval, as JSON has them."""
 MARGIN_OF_BEST = 0.01
 """A reward below the best baseline's by at most this share of it counts as within 1% of best."""
 
@@ -216,7 +219,7 @@ def keep_runs(
     finished = []
     for run in runs:
         about = {"policy": policy, "scenario": run.scenario.name, "engine": run.engine}
-        finished.append({**about, "seed": run.seed, **run.evaluation})
+        finished.append({**about, "seed": run.seed, **run.metrics})
         if run.seed == first_seed:
             path = series_path(directory, policy, run.scenario.name)
             write_atomically({path: pd.DataFrame(dict(run.series)).to_parquet})
@@ -225,7 +228,7 @@ def keep_runs(
 
 
 def write_evaluation(directory: Path, asked: Asked, finished: Sequence[dict[str, Any]]) -> None:
-    """Writes evaluation.json and results.parquet, in place of those that are there.
+    """Writes evaluation.json and the tables in Parquet, in place of those that are there.
 
     `finished` has a row for each episode: policy, scenario, engine, seed and its metrics.
     """
@@ -235,7 +238,7 @@ def write_evaluation(directory: Path, asked: Asked, finished: Sequence[dict[str,
 
 def _rows(finished: Sequence[dict[str, Any]], entries: Sequence[SuiteEntry]) -> pd.DataFrame:
     """Returns a row per episode; that of a mixture has its name, and that of its `part`."""
-    metrics = evaluated_names(name for row in finished for name in row)
+    metrics = _every_metric({name for row in finished for name in row})
     runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *metrics])
     runs = runs.astype(dict.fromkeys(metrics, float))
     mixtures = [entry for entry in entries if isinstance(entry, Mixture)]
@@ -246,6 +249,12 @@ def _rows(finished: Sequence[dict[str, Any]], entries: Sequence[SuiteEntry]) -> 
     return runs
 
 
+def _every_metric(names: Collection[str]) -> list[str]:
+    """Returns the metrics among some names, those that tables show first."""
+    first = evaluated_names(names)
+    return [*first, *(name for name in METRICS if name in names and name not in first)]
+
+
 def _write(
     directory: Path,
     asked: Asked,
@@ -253,13 +262,18 @@ def _write(
     kinds: Mapping[str, str],
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Writes evaluation.json, with `more`, and results.parquet; returns the former's content."""
+    """Writes evaluation.json, with `more`, and the tables; returns the former's content."""
     about = {**asked.about(), **more}
     document = about | summarize(runs, kinds, asked.entries, asked.seeds)
+    intervals = seed_intervals(runs, ("policy", "scenario"))
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     runs.attrs.update(about)
     write_atomically(
-        {directory / "evaluation.json": text, directory / "results.parquet": runs.to_parquet}
+        {
+            directory / "evaluation.json": text,
+            directory / "results.parquet": runs.to_parquet,
+            directory / "intervals.parquet": intervals.to_parquet,
+        }
     )
     return document
 
@@ -310,18 +324,23 @@ def summarize(
     bootstrap = Bootstrap(scores[complete]) if complete else None
     drawn = [not isinstance(scenario, Scenario) for scenario in scenarios]
     shares = _shares_within_1_percent(scores, kinds, drawn)
-    table = _table(runs, policies, names, seeds)[evaluated_names(runs)]
+    table = _table(runs, policies, names, seeds)[_every_metric(runs.columns)]
     grouped = table.groupby(level=[0, 1], sort=False)
     rows = grouped.mean()
     rows["seeds"] = grouped["reward"].count()
     rows["reward_std"] = grouped["reward"].agg(_deviation)
+    in_scenarios = _ends(seed_intervals(table.reset_index(), ("policy", "scenario")), 2)
+    of_seeds = table.groupby(["policy", "seed"], sort=False).mean().reset_index()
+    over_all = _ends(seed_intervals(of_seeds, ("policy",)), 1)
     entries = []
     for policy in policies:
         estimate = (
             bootstrap.interquartile_mean(places[policy]) if bootstrap and policy in places else None
         )
         own = pd.DataFrame(rows.loc[policy])
-        entries.append(_entry(policy, kinds[policy], estimate, shares.get(policy), own))
+        entries.append(
+            _entry(policy, kinds[policy], estimate, shares.get(policy), own, in_scenarios, over_all)
+        )
     # Best first, in the order given where two are equal, those without an aggregate last.
     entries.sort(key=lambda entry: (entry["iqm_reward"] is None, -(entry["iqm_reward"] or 0.0)))
     ranked = [entry["policy"] for entry in entries if entry["policy"] in places]
@@ -369,9 +388,15 @@ def _entry(
     estimate: Estimate | None,
     share_near_best: float | None,
     rows: pd.DataFrame,
+    in_scenarios: Mapping[tuple[str, ...], Mapping[str, Ends]],
+    over_all: Mapping[tuple[str, ...], Mapping[str, Ends]],
 ) -> dict[str, Any]:
-    """What evaluation.json says of a policy; `rows` are its means in each scenario."""
+    """What evaluation.json says of a policy; `rows` are its means in each scenario.
+
+    The ends of intervals are by policy and scenario, and by policy.
+    """
     metrics = evaluated_names(rows)
+    every = _every_metric(rows.columns)
     return {
         "policy": policy,
         "kind": kind,
@@ -379,16 +404,29 @@ def _entry(
         "iqm_low": estimate.low if estimate else None,
         "iqm_high": estimate.high if estimate else None,
         "level_share": share_near_best,
-        "mean": _numbers(rows[metrics].mean()) if estimate else None,
+        "mean": _numbers(rows[every].mean()) if estimate else None,
+        "intervals": over_all[(policy,)] if estimate else None,
         "scenarios": [
             {
                 "scenario": name,
                 "seeds": int(row["seeds"]),
                 **_numbers(row[[*metrics, "reward_std"]]),
+                "intervals": {
+                    metric: in_scenarios[policy, str(name)][metric] for metric in metrics
+                },
             }
             for name, row in rows.iterrows()
         ],
     }
+
+
+def _ends(intervals: pd.DataFrame, keys: int) -> dict[tuple[str, ...], dict[str, Ends]]:
+    """Returns [low, high] by the first columns, and then by metric; None where there is no end."""
+    found: dict[tuple[str, ...], dict[str, Ends]] = {}
+    for row in intervals.itertuples(index=False):
+        ends = [float(end) if np.isfinite(end) else None for end in (row.low, row.high)]
+        found.setdefault(tuple(map(str, row[:keys])), {})[str(row.metric)] = ends
+    return found
 
 
 def _difference(bootstrap: Bootstrap, first: int, second: int) -> dict[str, float | None]:

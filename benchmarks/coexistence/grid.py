@@ -17,6 +17,7 @@ import numpy as np
 
 from quicgym.agents.evaluation.jobs import RunJob, steering_of
 from quicgym.agents.policies.by_name import split_alias
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.run import Run
@@ -84,6 +85,7 @@ class Grid:
         seeds: Number of seeds.
         window: The part of the runs that shares, rates and delays are of.
         trust_zip: Whether to load models that Stable-Baselines3 saved, which runs code in them.
+        engine: "native" or "ns3".
     """
 
     subjects: Sequence[str]
@@ -94,6 +96,7 @@ class Grid:
     seeds: int
     window: Window
     trust_zip: bool = False
+    engine: EngineName = "native"
 
     @property
     def arrival_s(self) -> float:
@@ -138,9 +141,10 @@ class Grid:
                     jobs[cell, name] = alone[cell.like]
                     continue
                 by = steering[cell.subject] if scenario.has_open_flow else None
+                scenario.check_engine(self.engine)
                 self.measured.check(scenario)
                 jobs[cell, name] = [
-                    CoexistenceJob(scenario, by, "native", seed, self.measured)
+                    CoexistenceJob(scenario, by, self.engine, seed, self.measured)
                     for seed in range(self.seeds)
                 ]
                 if name == "alone":
@@ -214,6 +218,8 @@ OF_TRANSFERS = ("fct_median_ms", "fct_p99_ms")
 OF_EACH_FLOW = (
     "receive_rate_mbps", "goodput_mbps", "loss_percent", "mean_queue_delay_ms",
     "mean_one_way_delay_ms",
+    *(f"p{share}_{delay}_ms" for delay in ("rtt", "queue_delay", "one_way_delay")
+      for share in (50, 95, 99)),
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from quicgym.benchmarks.coexistence.coexistence_figure import draw, in_words, va
 from quicgym.benchmarks.coexistence.coexistence_summary import CELL_METRICS, FACTORS, Results
 from quicgym.benchmarks.coexistence.grid import Grid, Path
 from quicgym.console import print_by_columns, say, wide_console
+from quicgym.envs.simulation.simulation import check_engine
 from quicgym.envs.simulation.window import Window
 from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
@@ -46,6 +47,7 @@ def run_coexist(
     duration_s: float,
     seeds: int,
     window: Window,
+    engine: str = "native",
     workers: int = 1,
     format: Format = "table",
     resume: bool = False,
@@ -74,6 +76,7 @@ def run_coexist(
         seeds,
         window,
         trust_zip,
+        check_engine(engine),
     )
     jobs = grid.jobs()
     every = list({job.key: job for of_cell in jobs.values() for job in of_cell}.values())
@@ -88,6 +91,7 @@ def run_coexist(
             "commit": _core.commit,
             "command": command,
             "seeds": list(range(seeds)),
+            "engine": engine,
             "duration_s": duration_s,
             **grid.measured._asdict(),
             "fingerprints": {

@@ -128,7 +128,8 @@ def test_bad_input_of_the_benchmark(
 def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: Path) -> None:
     done = quicgym("baselines", *SHORT, "--controller", "bbr", "--format", "json", "--out", "here")
     document = json.loads(done.stdout)
-    assert set(document) == {"version", "command", "runs"}
+    assert set(document) == {"version", "command", "runs", "intervals"}
+    assert len(document["intervals"]) == 2 * len(NAMES)
     assert document["version"] == package.__version__
     assert document["command"].startswith("quicgym baselines --scenario ebcc-flows-3")
     runs = document["runs"]
@@ -149,6 +150,9 @@ def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: 
     assert kept["runs"] == runs
     assert kept["seeds"] == [0, 1]
     assert {"version", "command", "commit"} <= set(kept)
+    intervals = pd.read_parquet(tmp_path / "here/intervals.parquet").dropna()
+    assert {"goodput_mbps", "p99_one_way_delay_ms", "loss_percent"} <= set(intervals["metric"])
+    assert (intervals["low"] <= intervals["high"]).all()
     frame = pd.read_parquet(tmp_path / "here/results.parquet")
     assert list(frame["jain"]) == [run["jain"] for run in runs]
     assert frame.attrs["command"] == document["command"]

@@ -13,6 +13,9 @@ from conftest import Command
 from helpers.commands import says
 
 from quicgym.benchmarks.coexistence.coexistence_report import page
+from quicgym.benchmarks.coexistence.grid import Grid
+from quicgym.benchmarks.coexistence.grid import Path as NetworkPath
+from quicgym.envs.simulation.window import WHOLE
 
 TINY = (
     "--counts", "1", "2", "--rates", "2", "--rtts", "20", "--queues", "2", "--discipline",
@@ -58,6 +61,23 @@ def test_one_command_leaves_a_table_a_figure_and_a_parquet(
     assert "## Next to 2 CUBIC, 2 Mbps, 20 ms, 2 BDP, drop-tail" in report
     share = f"{cells['bbr3', 2]['fair_share']:.2f}"
     assert f"| BBRv3 | {share} |" in report
+
+
+@pytest.mark.ns3
+def test_both_engines_measure_the_same(quicgym: Command) -> None:
+    arguments = ("coexist", "bbr3", *TINY, "--format", "json", "--out")
+    native = json.loads(quicgym(*arguments, "native").stdout)
+    ns3 = json.loads(quicgym(*arguments, "ns3", "--engine", "ns3").stdout)
+    assert ns3["engine"] == "ns3" and len(ns3["cells"]) == len(native["cells"])
+    for ours, theirs in zip(native["cells"], ns3["cells"], strict=True):
+        assert theirs["fair_share"] == pytest.approx(ours["fair_share"], rel=1e-9)
+
+
+def test_the_engine_of_a_grid_is_that_of_its_runs() -> None:
+    cells = (["bbr3"], ["cubic"], [1], [NetworkPath(2.0, 20.0, 2.0, "drop-tail")], 18.0, 1, WHOLE)
+    for engine in ("native", "ns3"):
+        jobs = Grid(*cells, engine=engine).jobs()
+        assert {job.engine for of_cell in jobs.values() for job in of_cell} == {engine}
 
 
 def test_csv_and_table_have_every_cell(quicgym: Command) -> None:

@@ -28,7 +28,7 @@ from quicgym.agents.evaluation.evaluate import notable_differences
 from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs
 from quicgym.agents.evaluation.rollouts import play, play_all
 from quicgym.agents.evaluation.run_folders import read_runs, read_series, series_path
-from quicgym.agents.evaluation.statistics import Bootstrap
+from quicgym.agents.evaluation.statistics import Bootstrap, mean_interval
 from quicgym.agents.evaluation.summary import evaluate, keep_runs, summarize
 from quicgym.agents.policies.by_name import find_policy, policy_kind
 from quicgym.agents.policies.hand_coded import BASELINES, STEERED
@@ -39,7 +39,7 @@ from quicgym.envs.scenarios.distributions import load_distribution
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import episodes_of, load_suite, scenario_of
-from quicgym.envs.simulation.metrics import EVALUATED
+from quicgym.envs.simulation.metrics import EVALUATED, METRICS, OF_FLOWS, OF_RUNS
 from quicgym.envs.simulation.window import Window
 from quicgym.errors import MissingExtraError
 from quicgym.jobs import read_finished, run_jobs
@@ -243,7 +243,21 @@ def test_json_is_the_document_and_earlier_results_are_kept(
     assert first["iqm_low"] <= first["iqm_reward"] <= first["iqm_high"]
     assert {cell["scenario"] for cell in first["scenarios"]} == {"ebcc-flows-3", "ebcc-bandwidth-5"}
     for cell in first["scenarios"]:
-        assert set(EVALUATED) | {"scenario", "seeds", "reward_std"} == set(cell)
+        assert set(EVALUATED) | {"scenario", "seeds", "reward_std", "intervals"} == set(cell)
+        assert set(cell["intervals"]) == set(EVALUATED)
+        low, high = cell["intervals"]["goodput_mbps"]
+        assert low <= cell["goodput_mbps"] <= high
+    every = {entry.name for entry in (*OF_FLOWS, *OF_RUNS)}
+    assert set(first["intervals"]) == set(first["mean"]) == every
+    intervals = pd.read_parquet(tmp_path / "here/intervals.parquet")
+    assert len(intervals) == 2 * 2 * len(every)
+    runs = pd.read_parquet(tmp_path / "here/results.parquet")
+    for row in intervals.dropna().itertuples():
+        of_cell = (runs["policy"] == row.policy) & (runs["scenario"] == row.scenario)
+        expected = mean_interval(runs.loc[of_cell, row.metric], METRICS[row.metric].bounds)
+        assert (row.mean, row.low, row.high) == pytest.approx(
+            (expected.value, expected.low, expected.high), abs=1e-9
+        )
     (difference,) = document["differences"]
     assert (difference["a"], difference["b"]) == (first["policy"], second["policy"])
     assert difference["iqm_difference"] == pytest.approx(first["iqm_reward"] - second["iqm_reward"])
@@ -252,7 +266,12 @@ def test_json_is_the_document_and_earlier_results_are_kept(
 
     done = quicgym(*arguments, "--format", "csv", "--out", "here")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert len(rows) == 8 and list(rows[0]) == ["policy", "scenario", "engine", "seed", *EVALUATED]
+    names = ["policy", "scenario", "engine", "seed", *EVALUATED]
+    assert len(rows) == 8 and list(rows[0])[: len(names)] == names
+    assert set(rows[0]) == {*names, *every}
+    done = quicgym(*arguments, "--out", "columns", "--columns", "p95_queue_delay_ms", "p99_rtt_ms")
+    assert "95th percentile" in done.stdout and "goodput" not in done.stdout
+    assert "p99_rtt_ms" in quicgym(*arguments, "--columns", "p99_rtt", status=2).stderr
     (previous,) = (tmp_path / "here").glob("previous-*")
     assert json.loads((previous / "evaluation.json").read_text()) == document
 

@@ -129,7 +129,7 @@ def spread(arguments: Sequence[str]) -> list[str]:
     several = (
         "--scenario", "--controller", "--paper", "--policy", "--policies", "--field", "--suite",
         "--versus", "--beside", "--counts", "--queues", "--rtts", "--rates", "--discipline",
-        "--against",
+        "--against", "--columns",
     )  # fmt: skip
     result: list[str] = []
     option = ""

@@ -19,7 +19,7 @@ EXAMPLES = (
     "quicgym baselines --scenario my-network.yaml --seeds 20 --out results/mine",
     "quicgym baselines --scenario ebcc-single --qlog results/qlog --log-every 10",
 )
-OF_THE_BENCHMARK = ("suite", "policy")
+OF_THE_BENCHMARK = ("suite", "policy", "columns")
 OF_NETWORKS = ("from_s", "until_s", "qlog", "pcap", "log_every", "log_limit_mb")
 
 
@@ -64,6 +64,7 @@ def baselines(
     log_every: options.LogEvery = 1,
     log_limit_mb: options.LogLimit = 100,
     resume: options.Resume = False,
+    columns: options.Columns = None,
 ) -> None:
     """Compare the papers' controllers and the learned agents on one reward.
 
@@ -116,6 +117,7 @@ def baselines(
         directory=out or Path("results/baselines"),
         resume=resume,
         figure_format=figures.value,
+        columns=columns or (),
         command=options.command_line(),
     )
     raise typer.Exit(status)

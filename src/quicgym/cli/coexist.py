@@ -16,6 +16,7 @@ EXAMPLES = (
     "quicgym coexist bbr3 --beside cubic --rates 50 --rtts 40 --queues 1 --counts 1 2 4",
     "quicgym coexist runs/ppo --beside cubic bbr3 --queues 0.5 1 4 --rtts 20 80",
     "quicgym coexist baselines --counts 4 --from-s 40 --format csv > shares.csv",
+    "quicgym coexist bbr --engine ns3 --counts 1 --seeds 1",
 )
 
 
@@ -72,6 +73,7 @@ def coexist(
             help="Simulated seconds of each run. The subject arrives after a sixth of them.",
         ),
     ] = 60.0,
+    engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
     seeds: options.Seeds = 5,
     from_s: Annotated[
         float | None,
@@ -120,6 +122,7 @@ def coexist(
         duration_s=duration_s,
         seeds=seeds,
         window=Window(from_s, until_s),
+        engine=engine,
         workers=jobs or os.cpu_count() or 1,
         format=format.value,
         resume=resume,

@@ -18,6 +18,7 @@ EXAMPLES = (
     "quicgym evaluate --policy cubic ebcc --suite ebcc-flows-3 --format json",
     "quicgym evaluate --policy ibcca agent.py:policy --suite training-50 --seeds 1000",
     "quicgym evaluate --policy cubic window --suite leo 5g cellular",
+    "quicgym evaluate --policy cubic bbr --columns goodput_mbps p95_queue_delay_ms p99_rtt_ms",
     "quicgym evaluate --policy agent.py:policy --suite ebcc-flows-3 --other-controllers cubic",
     "quicgym evaluate --policy bbr ibcca --suite papers --reward mine.py:reward",
     "quicgym evaluate --suite papers --seeds 40 --address 10.0.0.1:6379",
@@ -81,6 +82,7 @@ def evaluate(
             help="Also print the difference of every policy to each of these.",
         ),
     ] = None,
+    columns: options.Columns = None,
     other_controllers: Annotated[
         str | None,
         typer.Option(
@@ -126,6 +128,7 @@ def evaluate(
         qlog=None if qlog is None else PacketLogs(qlog, log_every, log_limit_mb),
         pcap=None if pcap is None else PacketLogs(pcap, log_every, log_limit_mb),
         versus=versus or (),
+        columns=columns or (),
         command=options.command_line(),
     )
     raise typer.Exit(status)

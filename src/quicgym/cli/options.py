@@ -98,6 +98,13 @@ Suite = Annotated[
         "scenario, or the path of a YAML file.",
     ),
 ]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="METRIC",
+        help="Show these metrics in the table, such as p95_queue_delay_ms; one or more.",
+    ),
+]
 Seeds = Annotated[
     int, typer.Option(min=1, help="Run everything with the seeds 0 to N-1.", metavar="N")
 ]
