@@ -61,6 +61,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "on_loss": (c_int, c_void_p, c_int64, *_NUMBERS),
     "on_persistent_congestion": (c_int, c_void_p, c_int64),
     "on_app_limited": (c_int, c_void_p, c_int64),
+    "on_window_unused": (c_int, c_void_p, c_int64),
     "set_application": (c_int, c_void_p, c_uint64, c_uint64),
     "window_bytes": (c_uint64, c_void_p),
     "pacing_rate_bytes_per_s": (c_double, c_void_p),
@@ -154,6 +155,10 @@ class HostedController:
     def on_app_limited(self, now: int) -> None:
         """There is nothing to send although the window has room."""
         self._call("on_app_limited", now)
+
+    def on_window_unused(self, now: int) -> None:
+        """Flow control holds data back although the window has room."""
+        self._call("on_window_unused", now)
 
     def set_application(self, unsent_bytes: int, blocked_events: int) -> None:
         """What the application has written and the stack has not sent."""

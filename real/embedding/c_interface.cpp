@@ -201,6 +201,10 @@ int quicgym_on_app_limited(quicgym_controller* controller, std::int64_t now_ns) 
     return with(controller, [&](Connection& connection) { connection.on_app_limited(now_ns); });
 }
 
+int quicgym_on_window_unused(quicgym_controller* controller, std::int64_t now_ns) {
+    return with(controller, [&](Connection& connection) { connection.on_window_unused(now_ns); });
+}
+
 int quicgym_set_application(quicgym_controller* controller, std::uint64_t unsent_bytes,
                             std::uint64_t blocked_events) {
     return with(controller,

@@ -227,6 +227,12 @@ void Connection::on_app_limited(Time now) {
     delivery_rate_.mark_app_limited(in_flight_);
 }
 
+void Connection::on_window_unused(Time now) {
+    advance(now);
+    flush();
+    delivery_rate_.mark_window_unused(in_flight_);
+}
+
 void Connection::set_application(std::uint64_t unsent_bytes, std::uint64_t blocked_events) {
     unsent_bytes_ = unsent_bytes;
     blocked_events_ = blocked_events;

@@ -37,8 +37,10 @@ public:
     void on_loss(Time now, std::span<const std::uint64_t> packet_numbers);
     void on_ecn(Time now, std::uint64_t newly_marked_packets);
     void on_persistent_congestion(Time now);
-    // There is nothing to send although the window has room.
+    // The window has room, but there is nothing to send (on_app_limited), or the peer's flow control holds
+    // back what there is (on_window_unused).
     void on_app_limited(Time now);
+    void on_window_unused(Time now);
     // AckEvent::unsent_bytes and blocked_events from now on.
     void set_application(std::uint64_t unsent_bytes, std::uint64_t blocked_events);
 

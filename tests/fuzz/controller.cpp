@@ -57,7 +57,8 @@ private:
             case 2:
                 return quicgym_on_persistent_congestion(controller_, now_);
             case 3:
-                return quicgym_on_app_limited(controller_, now_);
+                return (input_.byte() & 1U) != 0 ? quicgym_on_app_limited(controller_, now_)
+                                                 : quicgym_on_window_unused(controller_, now_);
             case 4:
                 return quicgym_set_application(controller_, any_number(input_), any_number(input_));
             case 5:

@@ -57,6 +57,7 @@ _SIGNATURES = {
     "on_loss": (c_int, c_void_p, c_int64, *_NUMBERS),
     "on_persistent_congestion": (c_int, c_void_p, c_int64),
     "on_app_limited": (c_int, c_void_p, c_int64),
+    "on_window_unused": (c_int, c_void_p, c_int64),
     "set_application": (c_int, c_void_p, c_uint64, c_uint64),
     "window_bytes": (c_uint64, c_void_p),
     "pacing_rate_bytes_per_s": (c_double, c_void_p),

@@ -92,6 +92,7 @@ def test_null_is_refused_by_every_function_but_free():
         C["on_ecn"](None, 0, 1),
         C["on_persistent_congestion"](None, 0),
         C["on_app_limited"](None, 0),
+        C["on_window_unused"](None, 0),
         C["set_application"](None, 0, 0),
         C["set_parameter"](None, b"beta", None, 0),
         C["snapshot"](None, Snapshot()),
@@ -191,6 +192,29 @@ def test_bbr_leaves_startup_by_rates_that_the_application_did_not_limit(told):
         controller.on_ack(now + 50 * MILLISECOND, 0, [turn])
     startup = _core.ControllerMode.startup.value
     assert (controller.snapshot.mode == startup) is told
+
+
+def test_flow_control_stops_the_window_and_leaves_the_rates():
+    """RFC 9002 7.8 asks what limits the window, a rate sample whether there was data to send."""
+
+    def rounds(name, call):
+        controller = CController(name)
+        controller.on_handshake(0, 50 * MILLISECOND)
+        for turn in range(1, 30):
+            now = turn * 100 * MILLISECOND
+            controller.on_sent(now, turn, 1200)
+            if call:
+                getattr(controller, call)(now)
+            controller.on_ack(now + 50 * MILLISECOND, 0, [turn])
+        return controller.snapshot
+
+    ways = {"neither": None, "flow control": "on_window_unused", "application": "on_app_limited"}
+    startup = _core.ControllerMode.startup.value
+    in_startup = {way: rounds("bbr", call).mode == startup for way, call in ways.items()}
+    assert in_startup == {"neither": False, "flow control": False, "application": True}
+    grown = {way: rounds("newreno", call).window_bytes for way, call in ways.items()}
+    initial = CController("newreno").snapshot.window_bytes
+    assert grown["neither"] > grown["flow control"] == grown["application"] == initial
 
 
 def test_memory_does_not_grow_with_the_number_of_packets():

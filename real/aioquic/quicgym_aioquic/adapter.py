@@ -338,6 +338,15 @@ class SteeredSender:
             return 0
         return int(entry.sender._buffer_stop - entry.sender.highest_offset)
 
+    def is_flow_blocked(self, stream: int) -> bool:
+        """Returns whether the peer's flow control lets no further byte of a stream leave."""
+        connection, entry = self.connection, self.connection._streams.get(stream)
+        if entry is None or not connection._handshake_complete:
+            return False
+        of_connection = connection._remote_max_data - connection._remote_max_data_used
+        of_stream = entry.max_stream_data_remote - entry.sender.highest_offset
+        return bool(min(of_connection, of_stream) <= 0)
+
     @property
     def in_flight_bytes(self) -> int:
         """Bytes in flight that count against the window."""

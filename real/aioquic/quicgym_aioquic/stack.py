@@ -169,14 +169,16 @@ class Sender(Endpoint):
     def _tell_application(self, now: int) -> None:
         if self.controller is None:
             return
-        if self.plan.size_bytes is None:
-            self.controller.set_application(ENDLESS_BYTES, 0)
-            return
-        unsent = self.plan.size_bytes - self.written_bytes + self._unsent_bytes()
+        size = self.plan.size_bytes
+        unsent = ENDLESS_BYTES if size is None else size - self.written_bytes + self._unsent_bytes()
         self.controller.set_application(unsent, 0)
         room = self.controller.window_bytes - self.steered.in_flight_bytes
-        if unsent == 0 and room >= self.plan.max_datagram_bytes:
+        if room < self.plan.max_datagram_bytes:
+            return
+        if unsent == 0:
             self.controller.on_app_limited(now)
+        elif self.steered.is_flow_blocked(self.stream):
+            self.controller.on_window_unused(now)
 
     def take_row(self, time_ns: int, goodput_bytes: int) -> None:
         """Adds a row to the series."""

@@ -78,6 +78,17 @@ def told(monkeypatch):
     return Listening.told
 
 
+def test_waiting_for_the_receiver_is_not_waiting_for_the_application(told, scenario):
+    narrow = [
+        flow.model_copy(update={"flow_control_window_bytes": 20_000}) for flow in scenario.flows
+    ]
+    narrowed = scenario.model_copy(update={"flows": tuple(narrow)})
+    run_stack(narrowed, "newreno", "aioquic", "virtual")
+    names = [name for name, _, _ in told]
+    assert "on_window_unused" in names
+    assert "on_app_limited" not in names
+
+
 def test_events_come_in_the_order_that_the_c_interface_asks_for(told, lossy):
     run_stack(lossy, "newreno", "aioquic", "virtual", seed=1)
     order = {"on_ack": 0, "on_loss": 1, "on_persistent_congestion": 2}

@@ -106,9 +106,12 @@ QUICGYM_API int quicgym_on_loss(quicgym_controller* controller, int64_t now_ns,
 /* RFC 9002 7.6. */
 QUICGYM_API int quicgym_on_persistent_congestion(quicgym_controller* controller, int64_t now_ns);
 
-/* The stack has nothing to send although the window has room: rates measured from now on say nothing of the
- * path until what is in flight is acknowledged. */
+/* The application has nothing to send although the window has room: until what is in flight now is
+ * acknowledged, measured rates say nothing of the path, and the window does not grow. */
 QUICGYM_API int quicgym_on_app_limited(quicgym_controller* controller, int64_t now_ns);
+/* There is data, but the peer's flow control holds it back although the window has room: the window does not
+ * grow (RFC 9002 7.8, RFC 9438 5.8), whereas measured rates count. */
+QUICGYM_API int quicgym_on_window_unused(quicgym_controller* controller, int64_t now_ns);
 /* What the application has written and the stack has not sent yet, and how often so far sending was blocked
  * by a full send buffer or by flow control (RFC 9000 4.1). Only ibcca and ibcca-cubic ask for it. */
 QUICGYM_API int quicgym_set_application(quicgym_controller* controller, uint64_t unsent_bytes,

@@ -41,6 +41,10 @@ struct inet_connection_sock {
 
 struct tcp_sock {
     struct inet_connection_sock inet_conn;
+    u32 snd_nxt;
+    u32 snd_una;
+    u32 snd_wnd;
+    u32 write_seq;
     u32 mss_cache;
     u32 snd_cwnd;
     u32 snd_cwnd_clamp;

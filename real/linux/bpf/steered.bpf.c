@@ -63,6 +63,15 @@ static long take_slot(u32 slot, void* context) {
     return 1;
 }
 
+static u32 limit_of(const struct tcp_sock* tp) {
+    const s32 allowed = tp->snd_una + tp->snd_wnd - tp->snd_nxt; /* bytes, by the receiver */
+
+    if (tp->app_limited != 0) return STEERED_BY_APPLICATION;
+    if (tp->write_seq != tp->snd_nxt && allowed < (s32)tp->mss_cache && packets_in_flight(tp) < tp->snd_cwnd)
+        return STEERED_BY_RECEIVER;
+    return STEERED_BY_WINDOW;
+}
+
 /* Without a wake-up: the agent looks by itself, which costs the kernel less than a tenth. */
 static void tell(struct sock* sk, struct flow* flow, u32 kind) {
     const struct tcp_sock* tp = tcp_sk(sk);
@@ -83,7 +92,7 @@ static void tell(struct sock* sk, struct flow* flow, u32 kind) {
     event->marked = tp->delivered_ce;
     event->in_flight = packets_in_flight(tp);
     event->segment_bytes = tp->mss_cache;
-    event->app_limited = tp->app_limited != 0;
+    event->limit = limit_of(tp);
     event->timeouts = inet_csk(sk)->icsk_retransmits;
     flow->told_sent = tp->data_segs_out;
     bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);

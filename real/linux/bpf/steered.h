@@ -8,6 +8,9 @@
 
 enum steered_kind { STEERED_BEGIN = 1, STEERED_SENT, STEERED_ACK, STEERED_TIMEOUT, STEERED_END };
 
+/* Why no more is in flight: the window, or although it has room, the application or the receiver's window. */
+enum steered_limit { STEERED_BY_WINDOW, STEERED_BY_APPLICATION, STEERED_BY_RECEIVER };
+
 /* Counts are the connection's so far, so that a lost event costs nothing but its time. */
 struct steered_event {
     __u64 flow;      /* of all flows so far, from 1 on */
@@ -22,8 +25,8 @@ struct steered_event {
     __u32 marked;    /* segments whose ECN-CE mark came back */
     __u32 in_flight; /* segments, now */
     __u32 segment_bytes;
-    __u32 app_limited; /* 1: the window has room and the application has nothing to send */
-    __u32 timeouts;    /* in a row, before this one */
+    __u32 limit;    /* of enum steered_limit */
+    __u32 timeouts; /* in a row, before this one */
 };
 
 /* One for each slot. */

@@ -57,6 +57,7 @@ Library::Library(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_NO
     find(on_loss, "quicgym_on_loss");
     find(on_persistent_congestion, "quicgym_on_persistent_congestion");
     find(on_app_limited, "quicgym_on_app_limited");
+    find(on_window_unused, "quicgym_on_window_unused");
     find(window_bytes, "quicgym_window_bytes");
     find(pacing_rate, "quicgym_pacing_rate_bytes_per_s");
     find(policy_load, "quicgym_policy_load");
@@ -158,7 +159,8 @@ void SteeredFlow::take_fates(const steered_event& event) {
     // RFC 9002 7.6: a second timeout without an acknowledgement between them.
     if (event.kind == STEERED_TIMEOUT && event.timeouts > 0)
         check(library_.on_persistent_congestion(controller_, now));
-    if (event.app_limited != 0) check(library_.on_app_limited(controller_, now));
+    if (event.limit == STEERED_BY_APPLICATION) check(library_.on_app_limited(controller_, now));
+    if (event.limit == STEERED_BY_RECEIVER) check(library_.on_window_unused(controller_, now));
 }
 
 void SteeredFlow::take(const steered_event& event) {

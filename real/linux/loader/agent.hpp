@@ -37,6 +37,7 @@ public:
     decltype(&quicgym_on_loss) on_loss;
     decltype(&quicgym_on_persistent_congestion) on_persistent_congestion;
     decltype(&quicgym_on_app_limited) on_app_limited;
+    decltype(&quicgym_on_window_unused) on_window_unused;
     decltype(&quicgym_window_bytes) window_bytes;
     decltype(&quicgym_pacing_rate_bytes_per_s) pacing_rate;
     decltype(&quicgym_policy_load) policy_load;
