@@ -83,16 +83,6 @@ class Response:
     def mode(self) -> _core.ControllerMode:
         return self.controller.snapshot.mode
 
-    def centres(self) -> list[float]:
-        """The rates around which pairs were measured, in Mbps: each is between its two."""
-        found: list[float] = []
-        for one, other in pairwise(self.rates):
-            centre = (one + other) / 2
-            if math.isclose(abs(one - other), 0.1 * centre, rel_tol=1e-6):
-                if not found or not math.isclose(found[-1], centre, rel_tol=1e-9):
-                    found.append(centre)
-        return found
-
 
 def probing(mbps: float = 100.0, **arguments) -> Response:
     """After the starting phase, at about this rate."""
