@@ -202,7 +202,7 @@ class Sb3VecEnv(VecEnv):
             f"per_flow = True: {episode.scenario.name} has fewer than {batch.agent_count} agents, "
             f"so row {row} has none, and a model would learn from it all the same; leave per_flow "
             "out, give a scenario or a distribution whose paths all have the same number of "
-            "agents, or train by `quicgym train ppo`, which leaves such rows out"
+            "agents, or train by `quicgym train tuning-ppo`, which leaves such rows out"
         )
 
     def _observations(self, observations: np.ndarray, info: dict[str, Any]) -> np.ndarray:
@@ -263,7 +263,7 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
     if model.observation_space != observations:
         raise ValueError(
             f"save: the model's observations are {model.observation_space}, and in a network there "
-            f"are only {observations}; train it without privileged=True, or by `quicgym train ppo "
+            f"are only {observations}; train it without privileged=True, or by `quicgym train tuning-ppo "
             "network.privileged_critic=true`, whose critic alone sees what only the network knows"
         )
     setattr(model.action_space, RECORD, _record(inner.environments))

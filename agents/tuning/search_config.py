@@ -1,7 +1,7 @@
 """What a search for hyperparameters is asked for: a YAML of configs/searches, or a user's.
 
 name: my-search
-training: ppo
+training: tuning-ppo
 changes: {steps: 3_000_000}
 scheduler: asha
 hyperparameters:

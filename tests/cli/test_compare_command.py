@@ -70,7 +70,7 @@ def write_training(folder: Path, name: str = "tuning-ppo", seed: int = 1, **conf
         "format": "quicgym-run-1",
         "kind": "training",
         "name": name,
-        "command": "quicgym train ppo",
+        "command": "quicgym train tuning-ppo",
         "config": {"algorithm": {"name": "ppo", "learning_rate": 3e-4}, **config},
         "seed": seed,
     }

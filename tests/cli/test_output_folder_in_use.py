@@ -44,7 +44,7 @@ COMMANDS = [
     ("baselines --scenario ebcc-single --seeds 1 --out", main),
     ("papers --paper ebcc --seeds 1 --without-ns3 --out", main),
     ("evaluate --policy cubic --suite ebcc-single --seeds 1 --out", main),
-    pytest.param("train ppo --out", main, marks=pytest.mark.train),
+    pytest.param("train tuning-ppo --out", main, marks=pytest.mark.train),
     pytest.param("sweep ebcc-gamma-beta --out", main, marks=pytest.mark.train),
     pytest.param("search ppo-asha --out", main, marks=pytest.mark.train),
     (LEADERBOARD, reports.main),

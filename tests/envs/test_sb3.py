@@ -157,7 +157,7 @@ class FewerLater:
 def test_rows_without_an_agent_are_refused_because_a_model_would_learn_from_them():
     from stable_baselines3 import PPO
 
-    words = r"per_flow = True: .* agents, .* leave per_flow out, .*quicgym train ppo"
+    words = r"per_flow = True: .* agents, .* leave per_flow out, .*quicgym train tuning-ppo"
     drawn = make("window", 16, scenario="self-play-50", per_flow=True)
     with pytest.raises(ValueError, match=words):
         PPO("MlpPolicy", drawn, n_steps=4, batch_size=8).learn(1)

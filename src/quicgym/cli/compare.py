@@ -11,7 +11,7 @@ import typer
 from quicgym.cli import options
 
 EXAMPLES = (
-    "quicgym compare results/train/ppo-seed0 results/evaluation",
+    "quicgym compare results/train/tuning-ppo-seed0 results/evaluation",
     "quicgym compare results/train/* --logdir results/compare-algorithms",
 )
 

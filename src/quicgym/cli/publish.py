@@ -12,7 +12,7 @@ from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym publish results/train/window-seed0",
-    "quicgym publish results/train/ppo-seed3 --name ppo-best",
+    "quicgym publish results/train/tuning-ppo-seed3 --name ppo-best",
     "quicgym publish runs/ppo --evaluation results/evaluation --out my-policies",
 )
 

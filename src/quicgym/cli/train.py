@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "quicgym train window-start",
-    "quicgym train ppo seed=1 steps=2e6 hyperparameters.learning_rate=3e-4",
+    "quicgym train tuning-ppo seed=1 steps=2e6 hyperparameters.learning_rate=3e-4",
     "quicgym train my-config.yaml --out results/mine",
     "quicgym train window-start --resume",
-    "quicgym train ppo --from window hyperparameters.learning_rate=1e-5",
+    "quicgym train tuning-ppo --from window hyperparameters.learning_rate=1e-5",
 )
 
 

@@ -13,7 +13,7 @@ from quicgym.agents.training.configuration import ConfigError, load_training
 from quicgym.errors import PolicyError
 
 
-@pytest.mark.parametrize("name", ["ppo", "window-start", "window"])
+@pytest.mark.parametrize("name", ["tuning-ppo", "window-start", "window"])
 def test_configurations_are_read_without_pytorch(name):
     code = (
         "import sys; from quicgym.agents.training.configuration import load_training; "
@@ -40,7 +40,7 @@ def test_a_training_from_a_policy_has_its_network_and_its_environment(
     policy, environment, temperature
 ):
     description = load_policy(policy).description
-    config = load_training("ppo", ["steps=7"], begin_with=policy)
+    config = load_training("tuning-ppo", ["steps=7"], begin_with=policy)
     assert config.environment.id == environment
     decisions = config.environment.decisions
     assert replace(decisions, reward_interval_ms=None) == description.decisions
@@ -49,18 +49,18 @@ def test_a_training_from_a_policy_has_its_network_and_its_environment(
     assert config.network.activation == description.architecture.activation
     assert (config.start.policy, config.start.preset) == (policy, None)
     assert config.start.temperature == temperature
-    plain = load_training("ppo", ["steps=7"])
+    plain = load_training("tuning-ppo", ["steps=7"])
     assert config.hyperparameters == plain.hyperparameters and config.steps == plain.steps
 
 
 def test_changes_come_after_the_policy():
-    config = load_training("ppo", ["environment.decision_interval_ms=50"], begin_with="window")
+    config = load_training("tuning-ppo", ["environment.decision_interval_ms=50"], begin_with="window")
     assert config.environment.decision_interval_ms == 50  # training says that it does not fit
 
 
 def test_a_policy_that_does_not_exist_is_named():
     with pytest.raises(PolicyError, match="did you mean window"):
-        load_training("ppo", begin_with="windw")
+        load_training("tuning-ppo", begin_with="windw")
     with pytest.raises(ConfigError, match="start.policy is for ppo and grpo"):
         load_training("sac", begin_with="tuning")
 
@@ -87,4 +87,4 @@ def test_a_parameter_that_the_preset_does_not_have_is_named(name):
 )
 def test_a_network_that_no_policy_can_hold_is_refused(change, message):
     with pytest.raises(ConfigError, match=message):
-        load_training("ppo", [f"network.{change}"])
+        load_training("tuning-ppo", [f"network.{change}"])

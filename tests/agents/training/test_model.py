@@ -212,7 +212,7 @@ def test_ppo_learns_from_rows_with_an_agent_alone():
         "environment={id: tuning, scenario: coexistence, simulations: 3, threads: 1}",
         "hyperparameters={n_steps: 8, batch_size: 16, n_epochs: 1}", "evaluation.suite=validation",
     ]  # fmt: skip
-    trainer = make_trainer(load_training("ppo", changes))
+    trainer = make_trainer(load_training("tuning-ppo", changes))
     model = trainer.model
     model.learn(1)
     rows = model.rollout_buffer.observations
