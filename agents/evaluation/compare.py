@@ -32,7 +32,6 @@ from quicgym.agents.evaluation.tensorboard import EvaluationWriter, evaluation_v
 from quicgym.agents.evaluation.training_summary import difference_in_words
 from quicgym.console import progress_bar, say, wide_console
 from quicgym.input_files import read_input_json
-from quicgym.output_folders import file_name
 
 _WITHOUT_EFFECT = ("environment.threads", "device", "evaluation.comparison_paths")
 """Settings that do not make another policy."""
@@ -92,7 +91,8 @@ def _named(runs: Sequence[Run]) -> dict[str, Run]:
     """Returns the runs by names that are distinct and can be folders."""
     named: dict[str, Run] = {}
     for run, label in zip(runs, _labels(runs), strict=True):
-        name = stem = file_name(label)[:100]
+        # TensorBoard shows the folder's name, so it keeps the : and = of parameters.
+        name = stem = re.sub(r"[^\w.,+@=:-]", "-", label).lstrip(".")[:100] or "-"
         number = 1
         while name in named:
             number += 1

@@ -13,6 +13,7 @@ import pytest
 from conftest import Command
 from helpers.commands import check_end, run_forked, says, small_files
 
+from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.simulation.metrics import EVALUATED
 
@@ -59,8 +60,7 @@ def write_evaluation(
     (folder / "evaluation.json").write_text(json.dumps(written | about))
     for policy in policies:
         for scenario in scenarios:
-            name = f"{policy.replace('/', '-')}--{scenario}.parquet"
-            series().to_parquet(folder / "series" / name)
+            series().to_parquet(series_path(folder, policy, scenario))
     return folder
 
 
