@@ -1,9 +1,7 @@
 """A path of which a test says what it does at each rate, for controllers with monitor intervals."""
 
 import heapq
-import math
 from collections.abc import Callable
-from itertools import pairwise
 
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND
 from quicgym import _core
