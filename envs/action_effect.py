@@ -1,6 +1,6 @@
-"""What actions of an environment do, measured: so that a change of it does not go unnoticed.
+"""Measures the effect of an environment's actions, so that a change does not go unnoticed.
 
-A learned policy is worth what it was as long as its actions do what they did in training. That
+A learned policy keeps its worth only as long as its actions do what they did in training. This
 depends on the controller that it steers and on the safe envelope, which change between versions.
 """
 

@@ -1,4 +1,4 @@
-"""What agents do: the coordinates of actions, and the presets among them.
+"""Describes the actions of agents: their coordinates, and the presets among them.
 
 Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameters of `bbr`: 0 is
 BBR, and a step has about the same effect everywhere. An action of the environment Tuning has

@@ -84,7 +84,7 @@ class EpisodeBatch:
                 f"reward = {reward!r}: give the name of a reward ({', '.join(REWARDS)}), a "
                 "quicgym.Reward, or a function from the columns of info to rewards"
             )
-        # What a state must have in common with the batch that goes on from it.
+        # A state can be restored only into a batch that was made with the same values.
         self._made_with = {
             "environment": space.name,
             "reward": reward,
@@ -104,7 +104,7 @@ class EpisodeBatch:
             find_controller(baseline)
             if source.engine != "native":
                 raise ValueError(
-                    f"baseline = {baseline!r}: a second simulation beside each one needs "
+                    f"baseline = {baseline!r}: a second simulation next to each one needs "
                     f"engine = 'native', and not {source.engine!r}"
                 )
             if decisions.decision_interval_rtts is not None:
@@ -447,7 +447,7 @@ class _Columns(dict[str, np.ndarray]):
 
 
 class NamesOfBatch:
-    """What environments over a batch say of its actions and observations."""
+    """Names the actions and observations of a batch, for the environments over it."""
 
     _batch: EpisodeBatch
 

@@ -1,4 +1,4 @@
-"""What the agents of an environment decide, how often, and on what: one declaration.
+"""Declares what the agents of an environment decide, how often, and what they observe.
 
 Constructors of environments, training configurations and policies take these fields from here.
 """
@@ -36,7 +36,7 @@ _ENVIRONMENTS_OWN: Any = None
 
 @dataclass(frozen=True)
 class Decisions:
-    """What an agent decides, how often, and on what.
+    """Describes what an agent decides, how often, and what it observes.
 
     Every field but `environment` is a keyword argument of the environments, of `quicgym.make_vec`
     and of the parallel environment.

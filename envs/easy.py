@@ -6,13 +6,13 @@ from quicgym.envs.window import WindowEnv
 
 
 class EasyEnv(WindowEnv):
-    r"""quicgym/Window-v1 on one easy path: to find out whether an agent's code can learn at all.
+    r"""quicgym/Window-v1 on one easy network, to find out whether your code can learn at all.
 
     ## Description
 
     One flow has a link of 10 Mbps and 40 ms for itself, with a queue of 1 BDP, for 5 s. Nothing is
-    random, so every episode is the same path. What is learned here says nothing about other paths;
-    quicgym/Window-v1 is the environment to train in.
+    random, so every episode is the same. An agent that does well here need not do well anywhere
+    else: train in quicgym/Window-v1 for that.
 
     ## Action Space, Observation Space, Rewards and Episode End
 

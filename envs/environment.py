@@ -1,8 +1,8 @@
 """The single environment: one agent, one simulation. Its subclasses say what an action is.
 
-A subclass with a name of its own registers itself with Gymnasium, and works as a vector
-environment, with several agents, in training and in evaluation as well;
-docs/how-to/own-environment.md has the recipe.
+A subclass that sets its own name registers itself with Gymnasium. It then also works as a vector
+environment, with several agents, in training and in evaluation; docs/how-to/own-environment.md has
+the recipe.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 
 
 class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
-    """What all environments share; a subclass is documented as a page of its own.
+    """Shared base of all environments; each subclass has its own page.
 
-    What quicgym's own environments do to which controller, and what they observe, is described in
-    C++ (sim/environment/environments.hpp). Their classes take these attributes from there.
+    Quicgym's own environments are described in C++ (sim/environment/environments.hpp): which
+    controller they steer, how, and what they observe. Their classes take these attributes from
+    there.
 
     Attributes:
         environment: The name, such as "tuning". A subclass that sets it is registered.
@@ -68,7 +69,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     out_of_range: ClassVar[OutOfRange] = "clip"
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Registers a subclass that has a name of its own; ValueError where it cannot have it."""
+        """Registers a subclass that sets a name; ValueError where the name cannot be used."""
         super().__init_subclass__(**arguments)
         name = vars(cls).get("environment")
         if name is None:
@@ -195,7 +196,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
 
         Args:
             seed: The seed of the environment's generator, which draws every episode's scenario and
-                seed; None: the generator goes on.
+                seed; None: the generator continues.
             options: "controller": a name or class that the agent's flow runs in this episode;
                 actions are then checked and ignored. "scenario": one for this episode.
                 "episode_seed": the episode that `quicgym evaluate` plays with this seed.
@@ -302,7 +303,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
 
     @property
     def decisions(self) -> Decisions:
-        """What the agent decides, how often, and on what."""
+        """What the agent decides, how often, and what it observes."""
         return self._batch.source.decisions
 
     @property

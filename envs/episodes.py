@@ -60,7 +60,7 @@ class _Prepared:
 
 @dataclass(frozen=True)
 class EpisodeChoice:
-    """What was drawn for an episode.
+    """Holds the scenario, the seed and the controller that were drawn for an episode.
 
     A `controller` acts in the agents' place, with `parameters` that replace its own or the
     scenario's. `marks` are times, in ns and rising, at which the totals of every flow are kept.
@@ -137,7 +137,7 @@ class EpisodeSource:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What the source was made with, by name."""
+        """The arguments that the source was made with, by name."""
         return {
             "scenario": self.scenario,
             "engine": self.engine,

@@ -1,7 +1,8 @@
-"""What `info` says of an agent: the network's secrets and the terms of the reward.
+"""Names the columns of `info`: what only the network knows, and the terms of the reward.
 
-A number is NaN where nothing was measured: those of the decision interval when an episode begins,
-RTTs before the first sample, and all but `active`, which is 0, in a row without an agent.
+A number is NaN if nothing was measured: numbers of the decision interval when an episode begins,
+RTTs before the first sample, and all numbers of a row without an agent, except `active`, which is 0
+there.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Interface:
-    """What an environment's class says of an agent and its flow, see CongestionControlEnv."""
+    """Holds what an environment says about an agent and its flow; see CongestionControlEnv."""
 
     action_space: str
     controller: str

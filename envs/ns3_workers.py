@@ -1,8 +1,8 @@
-"""Many ns-3 simulations at a time: a process for each, behind the interface of a batch.
+"""Runs many ns-3 simulations at a time: a process for each, behind the interface of a batch.
 
-ns-3 keeps one simulation per process. A worker is a Python of its own that runs `serve`, takes
-episodes and actions from a pipe, and answers with its rows. What it writes goes to a file that is
-shown when it dies.
+ns-3 can hold only one simulation per process. A worker is a separate Python process that runs
+`serve`, takes episodes and actions from a pipe, and answers with its rows. Its output goes to a
+file, which is shown if the worker dies.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Ns3WorkerBatch(EpisodeBatch):
 
     Args:
         on_worker_death: "raise": `begin` and `step` raise WorkerDiedError; the other rows have made
-            the step, and the next `begin` starts a new worker. "restart": a step warns, the row is
-            truncated with its last observation and reward 0, and goes on in a new worker; `begin`
-            warns and tries once more.
+            the step, and the next `begin` starts a new worker. "restart": a step warns, truncates
+            the row with its last observation and reward 0, and continues it in a new worker;
+            `begin` warns and tries once more.
 
     The other arguments are those of EpisodeBatch.
     """
@@ -177,7 +177,7 @@ class _Workers:
 
     @staticmethod
     def _warn(error: Exception) -> None:
-        warnings.warn(f"{error}\nA new worker goes on.", RuntimeWarning, stacklevel=5)
+        warnings.warn(f"{error}\nA new worker continues.", RuntimeWarning, stacklevel=5)
 
     def simulation(self, simulation: int) -> _SimulationOfWorker:
         return _SimulationOfWorker(self, simulation)
@@ -260,7 +260,7 @@ class _Workers:
 
 
 class _SimulationOfWorker:
-    """What a batch reads of a simulation in a worker."""
+    """Answers what a batch asks of a simulation that runs in a worker."""
 
     def __init__(self, workers: _Workers, simulation: int) -> None:
         self._workers = workers

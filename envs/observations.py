@@ -1,11 +1,11 @@
-"""What agents see: the features of an observation, their bounds and their order.
+"""Names the features of observations, with their bounds and their order.
 
-There are several layouts. After each comes the action that is in force: its coordinates, or a 1 in
+There are several layouts. Each ends with the action that is in force: its coordinates, or a 1 in
 the place of the choice.
 
-"spans": the last decision interval, the one before, the two before that, the four before those and
-so on, `history_length` in all, each span summed up; then the state. Ratios are in logarithms
-(sim/environment/spans_observation.cpp).
+The layout "spans" sums up the last decision interval, the one before, the two before that, the four
+before those and so on, `history_length` intervals in all. The state follows. Ratios are given as
+logarithms (sim/environment/spans_observation.cpp).
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         self.possible_agents = list(source.agent_names())
         self.agents: list[str] = []
         self._generator: np.random.Generator | None = None
-        # Each with a generator of its own.
+        # Copies, because each agent's space has its own random generator.
         self._action_spaces = {
             name: copy.deepcopy(self._batch.action_space) for name in self.possible_agents
         }
@@ -114,7 +114,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         """Begins an episode, at the start of the first agent's flow.
 
         Args:
-            seed: The seed of the generator that draws episodes; None: the generator goes on.
+            seed: The seed of the generator that draws episodes; None: the generator continues.
             options: Options of the single environment; a scenario has to have the same agents, and
                 in an environment with a distribution not more.
 
@@ -149,9 +149,9 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Moves the network on by one decision of all agents.
+        """Advances the network by one decision of all agents.
 
-        Where all have left and others join later, it goes on to the decision at which they do.
+        If all agents have left and others join later, it advances to the decision at which they do.
 
         Args:
             actions: One for each of `agents`.
@@ -232,7 +232,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         return shown.argmax(axis=1, keepdims=True).astype(actions.dtype)
 
     def _result(self, agents: set[str]) -> list[dict[str, Any]]:
-        """What these agents get of the last decision, in the order that step() has it."""
+        """Returns what these agents get of the last decision, in the order in which step() does."""
         running = self._running()
         present = [name for name in self.possible_agents if name in agents]
         terminations = {agent: agent not in running for agent in present}

@@ -10,13 +10,13 @@ class RateEnv(CongestionControlEnv):
 
     ## Description
 
-    At every decision the agent multiplies the window and the pacing rate of its flow. Nothing else
-    changes them but the safe envelope: not a loss, not a timeout. The network is simulated packet
-    by packet, on the native engine or on ns-3; both give the same episode.
+    At every decision the agent multiplies the window and the pacing rate of its flow. Only the
+    agent and the safe envelope change them; losses and timeouts do not. The network is simulated
+    packet by packet, on the native engine or on ns-3, and both give the same episode.
 
     ## Action Space
 
-    `Box(-1, 1, (2,), float32)`; what lies outside [-1, 1] is clipped. With a the coordinate:
+    `Box(-1, 1, (2,), float32)`; actions outside [-1, 1] are clipped. With a the coordinate:
 
     | Num | Coordinate  | Meaning                                | Range of the result       |
     |-----|-------------|----------------------------------------|---------------------------|
@@ -24,8 +24,8 @@ class RateEnv(CongestionControlEnv):
     | 1   | pacing_rate | the pacing rate is multiplied by 2^a   | 1 kB/s to 10 GB/s         |
 
     Factors multiply the window and the pacing rate in force, which are never larger than the safe
-    envelope. Until the first RTT sample the second has no effect, and the pacing rate is
-    1.25 · window / smoothed RTT (RFC 9002 7.7, 6.2.2).
+    envelope. Until the first RTT sample the factor of the pacing rate has no effect, and the pacing
+    rate is 1.25 · window / smoothed RTT (RFC 9002 7.7, 6.2.2).
 
     ## Observation Space
 

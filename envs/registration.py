@@ -69,15 +69,15 @@ EnvironmentId = Annotated[str, AfterValidator(lambda name: find_environment(name
 
 
 def unknown_environment(name_or_id: str) -> ValueError:
-    """Returns the error for a name or an id that there is not."""
+    """Returns the error for an unknown name or id."""
     known = tuple(_registered) if name_or_id.isidentifier() else environment_ids()
     return ValueError(f"unknown environment {name_or_id!r}; {closest(name_or_id, known)}")
 
 
 def register(environment: type[CongestionControlEnv]) -> None:
-    """Tells Gymnasium of an environment, and everything that looks one up.
+    """Registers an environment with Gymnasium and with quicgym.
 
-    ValueError where the class's name is another environment's, or cannot be one.
+    ValueError if the class's name belongs to another environment, or is not a valid name.
     """
     name = environment.environment
     if not name.isidentifier() or name != name.lower():

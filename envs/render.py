@@ -20,7 +20,7 @@ except ImportError as error:
 
 RENDER_MODES = ("rgb_array", "human")
 REWARD = "reward"
-"""Of the decision interval, beside the columns of `info`."""
+"""Key of the decision interval's reward, next to the columns of `info`."""
 _PANELS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     ("rate (Mbps)", (("capacity_mbps", "capacity", GREY),
                      ("flow_throughput_mbps", "throughput", BLUE),
@@ -105,7 +105,7 @@ class EpisodePlot:
 
     @property
     def rows(self) -> tuple[dict[str, Any], ...]:
-        """What it was told of the episode so far."""
+        """The rows of the episode that it was given so far."""
         return tuple(self._rows)
 
     def draw(self) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""What agents earn: one definition for learned agents and hand-coded controllers.
+"""Defines the rewards, which are the same for learned agents and for hand-coded controllers.
 
 All rewards are computed from what happened since the last decision over all flows of the
 environment. Rates count bytes on the wire, headers included.
@@ -46,13 +46,13 @@ step; a `time_s` that is not later than before begins a new episode.
 
 @dataclass(frozen=True)
 class Reward:
-    """A reward by name, with weights of its own.
+    """A reward by name, with your choice of weights.
 
     Attributes:
         name: One of REWARDS.
-        loss_weight: In fair-throughput and delay.
-        fairness_weight: In fair-throughput.
-        delay_weight: In delay.
+        loss_weight: Weight of the loss rate, in fair-throughput and delay.
+        fairness_weight: Weight of 1 - Jain's index, in fair-throughput.
+        delay_weight: Weight of the RTT ratio - 1, in delay.
     """
 
     name: str = "fair-throughput"
@@ -86,7 +86,7 @@ class FileReward:
 
     Attributes:
         name: The function as the user names it, `file.py:function`.
-        sha256: The SHA-256 of the file and of the modules beside it that it imports.
+        sha256: The SHA-256 of the file and of the modules in its folder that it imports.
     """
 
     name: str

@@ -54,11 +54,11 @@ PRIVILEGED = (
     "queue / capacity in s",
     "flow's throughput / throughput",
 )
-"""What only the network knows, as a critic sees it: from `info`, each at most 1."""
+"""Inputs of a critic that only the network knows, computed from `info`; each is at most 1."""
 _KNOWN_WRAPPERS = (VecCheckNan, VecMonitor, VecNormalize, VecVideoRecorder)
 """Wrappers without an effect on actions, and on observations none but VecNormalize's."""
 _BEFORE_MEASURED = {"jain": 1.0, "rtt_ratio": 1.0}
-"""What a critic sees in the place of NaN; of all else 0."""
+"""Values that a critic sees in the place of NaN; all others are 0 then."""
 
 
 class Sb3VecEnv(VecEnv):

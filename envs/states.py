@@ -50,7 +50,7 @@ class EpisodeState:
         choice: Choice that was drawn for the episode.
         rows: Rows of the batch's arrays.
         arguments: The batch's, by name.
-        baseline: State of the baseline's episode beside it; None without a baseline.
+        baseline: State of the baseline's episode; None without a baseline.
     """
 
     core: _core.Episode

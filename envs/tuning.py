@@ -24,8 +24,8 @@ class TuningEnv(CongestionControlEnv):
     ## Description
 
     A flow controlled by `bbr` shares a network with any number of others. eBCC and the variants of
-    BBR for high-latency paths differ from BBR in four things: γ, the queue of its own above which a
-    flow gives way; β, the share of the window that a loss costs; the gain cycle, by which a flow
+    BBR for high-latency paths differ from BBR in four things: γ, the number of its own packets in
+    the queue above which a flow gives way; β, the share of the window that a loss costs; the gain cycle, by which a flow
     probes for bandwidth and drains what it has queued; and α, the weight of history in the RTT
     average that replaces the lowest RTT. At every decision the agent sets these four. With all
     coordinates at 0 the flow is BBR, and each variant is one constant action. The network is
@@ -49,11 +49,11 @@ class TuningEnv(CongestionControlEnv):
     A γ of infinity never acts, and an α of 0 leaves BBR its lowest RTT. docs/explanation/algorithms.md
     explains all parameters. Parameters that do not change are not set again. The mapping can be
     inverted: `preset_action("bbr")`, `"bbr-smooth"`, `"bbr-extended"`, `"bbr-combined"` and `"ebcc"`
-    are points of the space and give, packet by packet, the trace of the controller of that name;
-    with the safe envelope as long as that does not act. What lies outside [-1, 1] is clipped.
+    are points of the space and give, packet by packet, the trace of the controller of that name, as
+    long as the safe envelope does not act. Actions outside [-1, 1] are clipped.
 
-    `coordinates` names other coordinates: an action has these, in this order, and everything else
-    stays at BBR's value. `gain_cycle` stands for `cycle_length`, `entry_gain_minimum` and the eight
+    `coordinates` chooses other coordinates. An action then has these, in this order, and every other
+    parameter stays at BBR's value. `gain_cycle` stands for `cycle_length`, `entry_gain_minimum` and the eight
     gains, so the default is `("gamma", "beta", "gain_cycle", "alpha")`. `("all",)` adds five more,
     which only experts need (the action then has the order of `quicgym.envs.actions`):
 
@@ -72,14 +72,17 @@ class TuningEnv(CongestionControlEnv):
     the catalogue's order and over its ranges. `controller_action` of `quicgym.envs.actions` has the
     action for given parameters.
 
-    **The safe envelope.** The window is at most the largest of: the initial window (twice that in
-    the first two rounds); the headroom times the highest delivery rate of late times the lowest
-    RTT; the headroom, but at most 1.25, times the most that was delivered of late between the
-    sending of a packet and its acknowledgement. The headroom is 4, and 1 after two periods with
-    more than 10% of loss; each period with less multiplies it by 1.25. The initial window shrinks
-    with it, to a quarter. The pacing rate is at most four times that delivery rate. A period, and
-    "of late", is a second, or ten of the lowest RTTs where these are longer.
-    `safe_envelope=False` switches it off.
+    **The safe envelope.** Whatever the agent does, its window is at most the largest of these three:
+
+    - the initial window (twice that in the first two rounds);
+    - the headroom times the highest recent delivery rate times the lowest RTT;
+    - the headroom, but at most 1.25, times the most that was recently delivered between the sending
+      of a packet and its acknowledgement.
+
+    The headroom is 4. It falls to 1 after two periods with more than 10% of loss, and every period
+    with less multiplies it by 1.25. The initial window shrinks with it, to a quarter. The pacing rate
+    is at most four times the highest recent delivery rate. A period, and "recent", is a second, or
+    ten of the lowest RTTs if these are longer. `safe_envelope=False` switches the envelope off.
 
     ## Observation Space
 
@@ -158,7 +161,7 @@ class TuningEnv(CongestionControlEnv):
     | `flow`                   | None                | the name or the index of the agent's flow; None: the first flow that names no controller |
     | `other_controllers`      | `"cubic"`           | the controller of the other flows that name none |
     | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
-    | `baseline`               | `None`              | a controller that is simulated beside the agent on the same path with the same seed; the reward is the agent's minus the controller's |
+    | `baseline`               | `None`              | a controller that is simulated on the same network with the same seed; the reward is the agent's minus the controller's |
     | `episode_s`              | None                | None: to the end of the scenario             |
     | `record_deliveries`      | False               | keep what `deliveries()` returns             |
     | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
@@ -233,7 +236,7 @@ def _environment_in_part(base: type[TuningEnv], coordinates: Sequence[str]) -> t
 
 
 def _tuned_environment(base: type[TuningEnv], controller_name: str) -> type[TuningEnv]:
-    """Returns the subclass for a controller; without a name of its own, so it is not registered."""
+    """Returns the subclass for a controller, which has no name and so is not registered."""
 
     class TunedEnv(base):  # type: ignore[valid-type, misc]
         __doc__ = base.__doc__

@@ -4,9 +4,9 @@ A step runs every simulation in C++ without the interpreter's lock: the threads 
 from a queue and write into arrays that are allocated once. One simulation is a row; with
 `per_flow` each flow that names no controller is one, for a policy that all flows share.
 
-**Seeds.** Every simulation has a generator of its own, and draws each episode's scenario and seed
-from it, as the single environment does: row i is, bit for bit, the single environment that was
-reset with row i's seed, through all its episodes. `reset(seed=s)` gives simulation i the seed
+**Seeds.** Every simulation has its own generator, and draws each episode's scenario and seed from
+it, like the single environment: row i is, bit for bit, the single environment that was reset with
+row i's seed, through all its episodes. `reset(seed=s)` gives simulation i the seed
 `row_seed(s, i)`, spawned by numpy's SeedSequence; a list gives them one by one;
 `np_random_seed` shows them.
 
@@ -69,7 +69,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         autoreset_mode: "next_step" or "same_step", or Gymnasium's enum.
         engine: "native", or "ns3": a worker process for each simulation.
         on_worker_death: The answer to the death of a worker process of engine "ns3". "raise": a
-            WorkerDiedError. "restart": the row is truncated and goes on in a new process; see
+            WorkerDiedError. "restart": the row is truncated and continues in a new process; see
             quicgym.envs.ns3_workers.
         per_flow: Each flow that names no controller is a row: row = simulation · flows + flow.
             Where a distribution's paths have different numbers of them, the rows left over are 0.

@@ -11,15 +11,15 @@ class WindowEnv(CongestionControlEnv):
     ## Description
 
     At every decision the agent chooses a factor for its flow's window, as mvfst-rl does (Sivakumar
-    et al., 2019). Once slow start is over nothing else changes the window but the safe envelope:
-    not a loss, not a timeout. The network is simulated packet by packet, on the native engine or on
-    ns-3; both give the same episode.
+    et al., 2019). Once slow start is over, only the agent and the safe envelope change the window;
+    losses and timeouts do not. The network is simulated packet by packet, on the native engine or
+    on ns-3, and both give the same episode.
 
     ## Action Space
 
-    `Discrete(13)`: the place of an exponent x in `quicgym.envs.actions.WINDOW_EXPONENTS`. The
-    window in force is multiplied by 2^x, within two datagrams and 100 MB. The window in force is
-    never larger than the safe envelope.
+    `Discrete(13)`: an action is the place of an exponent x in
+    `quicgym.envs.actions.WINDOW_EXPONENTS`. It multiplies the window in force by 2^x, between two
+    datagrams and 100 MB. The window in force is never larger than the safe envelope.
 
     | Action | x    | Action | x     | Action | x    | Action | x    | Action | x   |
     |--------|------|--------|-------|--------|------|--------|------|--------|-----|
@@ -47,11 +47,16 @@ class WindowEnv(CongestionControlEnv):
     ## Starting State
 
     The agent's flow is about to open its connection, in slow start (RFC 9002 7.3.1). A few random
-    losses do not end that. RTTs above 1.5 times the minimum do, eight in a row or all of a round,
-    and more than a tenth of the window lost in a round, or the third round without a delivery rate
-    a quarter higher (those that the application limits do not count); then the window becomes 1.25
-    times the highest delivery rate times the minimum RTT. ECN-CE and persistent congestion end it
-    too.
+    losses do not end slow start, so that the agent does not begin with a tiny window. It ends with
+
+    - RTTs above 1.5 times the minimum, eight in a row or all of a round;
+    - more than a tenth of the window lost in a round;
+    - the third round whose delivery rate is not a quarter higher, not counting rounds that the
+      application limits;
+    - ECN-CE or persistent congestion.
+
+    After the first three the window becomes 1.25 times the highest delivery rate times the minimum
+    RTT.
 
     ## Episode End
 
@@ -64,8 +69,7 @@ class WindowEnv(CongestionControlEnv):
 
     ## Version History
 
-    * v0: Observations in frames, without the safe envelope; removed.
-    * v1: Observations in logarithms over spans; the safe envelope.
+    * v1: Initial version.
     """
 
     environment = "window"

@@ -162,7 +162,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
 
         Raises:
             ResetNeeded: No episode is under way.
-            MessageError: The action is not in the space (the episode goes on then), or a message is
+            MessageError: The action is not in the space (the episode continues), or a message is
                 wrong.
             PeerError: The simulation ended, or is silent.
         """
@@ -207,7 +207,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         self._introduced = self._running = False
         if self._process is not None:
             self._process.wait(_FAREWELL_S)
-            # What a stopped simulation may still have sent goes with the socket.
+            # Closing the socket discards what a stopped simulation may still have sent.
             self._abandon()
 
     def _abandon(self) -> None:

@@ -152,7 +152,7 @@ class Connection:
             message = self._advance(name)
             if message is not None:
                 return parse(message_class, message, f"{self.endpoint}: {name}")
-            # What came before the end of a connection was read above.
+            # Messages that came before the end of a connection were read above.
             if self._tied is not None and not self._tied.is_open:
                 raise PeerGoneError(
                     f"{self.endpoint}: the {self._peer} closed the connection "

@@ -30,7 +30,7 @@ MAXIMUM_NUMBERS = 2**20
 MAXIMUM_DEPTH = 16
 """Levels of Tuples and Dicts in each other."""
 
-_NUMBERS_PER_SPACE = 256  # about what a space costs in memory beside its numbers
+_NUMBERS_PER_SPACE = 256  # memory of an empty space, counted in numbers
 
 
 def codec_of_space(
@@ -109,7 +109,7 @@ def _round_out(bound: Any, direction: float) -> float:
 
 @dataclass
 class _Budget:
-    """What a description may still spend."""
+    """Counts how many numbers a description may still have."""
 
     numbers: int = MAXIMUM_NUMBERS
 

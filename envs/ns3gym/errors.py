@@ -1,4 +1,4 @@
-"""What can go wrong between an agent and a simulation."""
+"""Errors between an agent and a simulation."""
 
 
 class Ns3GymError(RuntimeError):

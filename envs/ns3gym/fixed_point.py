@@ -37,7 +37,7 @@ class FixedPoint:
 
     @property
     def largest_number(self) -> float:
-        """What LARGEST stands for."""
+        """The number for which LARGEST stands."""
         return self.offset + self.scale * LARGEST
 
     def encode(self, numbers: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A simulation in a process of its own."""
+"""Starts a simulation in a separate process."""
 
 from __future__ import annotations
 

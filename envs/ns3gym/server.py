@@ -170,7 +170,7 @@ def _to_text(info: dict[str, Any]) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """What JSON has: arrays as lists, null for NaN and infinities, a text for all else."""
+    """Returns a value as JSON has it: lists for arrays, null for NaN and infinities, else text."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):

@@ -27,7 +27,7 @@ MAXIMUM_INTRODUCTION_BYTES = 2**20
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 _MORE, _LONG, _COMMAND = 1, 2, 4
 _MAXIMUM_COMMAND_BYTES = 2**12
-# What both ends' sockets put before a message (https://rfc.zeromq.org/spec/28/).
+# Both ends' sockets put this before a message (https://rfc.zeromq.org/spec/28/).
 _DELIMITER = bytes((_MORE, 0))
 _READ_BYTES = 2**18
 _READS_OF_A_TURN = 16
@@ -258,7 +258,7 @@ def _frame(flags: int, body: bytes) -> bytes:
 
 
 _NOBODY_THERE = (errno.EADDRNOTAVAIL, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN)
-"""Beside those that are a ConnectionError."""
+"""Errors of a lost connection that are no ConnectionError."""
 
 
 def connect(address: tuple[Any, ...]) -> socket.socket | None:

@@ -1,4 +1,4 @@
-"""What a flow's application writes, and when."""
+"""Models of applications: what a flow's application writes, and when."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def cellular_trace(model: CellularModel, duration_ms: int, seed: int) -> np.ndar
 
 @dataclass(frozen=True)
 class TraceSummary:
-    """What a trace carries; the percentiles are over windows of 100 ms."""
+    """Summarises the packets of a trace; the percentiles are over windows of 100 ms."""
 
     packets: int
     duration_s: float

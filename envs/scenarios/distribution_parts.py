@@ -168,7 +168,7 @@ class AckAggregation(Part):
 
 
 class ShortFlowLoad(Part):
-    """On some of the paths transfers come and go beside the flows."""
+    """On some of the networks short transfers come and go next to the flows."""
 
     load: Range[Positive]
     """Mean rate of the transfers as a share of the path's rate."""
@@ -185,7 +185,7 @@ class DelayChanges(Part):
 
 
 class RandomJitter(Part):
-    """On some of the paths every packet has a delay of its own on top, uniform from 0."""
+    """On some of the networks every packet has an additional random delay, uniform from 0."""
 
     max_rtt: Range[Positive]
     """Largest delay, as a share of the path's RTT."""

@@ -184,7 +184,7 @@ class Distribution(CheckedModel):
     delay_changes: DelayChanges | None = None
     """The bottleneck's delay becomes a multiple of the first one."""
     jitter: RandomJitter | None = None
-    """Every packet has a delay of its own on top."""
+    """Every packet has an additional random delay."""
     policers: Policers | None = None
     """A token bucket comes before the queue."""
     held_out: bool = False
@@ -287,8 +287,8 @@ class Distribution(CheckedModel):
         limit = max(2, round(queue_bdp * bdp_packets))
         loss = drawn(self.loss, rng)
         bernoulli = BernoulliLoss(probability=loss.probability.sample(rng)) if loss else None
-        # Parts came one by one, and each may only draw behind those before it: a seed's path stays
-        # what it is for distributions without the part.
+        # A new part must draw its random numbers after all older parts, so that a seed still gives
+        # the same network in distributions without the new part.
         rate_schedule: tuple[RateStep, ...] = ()
         if trace is None:
             rate_schedule = tuple(

@@ -1,4 +1,4 @@
-"""What the fields of a scenario are made of: numbers with units and limits, and their C++ names."""
+"""Types of a scenario's fields: numbers with units and limits, and their C++ names."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Core:
 
 @dataclass(frozen=True)
 class Outside:
-    """A field without a member of its own in C++; `reader` says what reads it."""
+    """Marks a field that has no member in C++; `reader` says what reads it."""
 
     reader: str
 

@@ -151,7 +151,7 @@ def _variants(
 def _base(
     name: Any, place: str, folder: Path, earlier: Mapping[str, Fields], above: tuple[Path, ...]
 ) -> Fields:
-    """Returns the fields of the scenario that an entry starts from, but for those of its own."""
+    """Returns the fields that an entry inherits from its base, without the base's own."""
     wrong = f"{place}: base = {name!r}"
     if not isinstance(name, str):
         raise ScenarioError(f"{wrong}: is no text; give the name or the path of a scenario")
@@ -188,7 +188,7 @@ def changed(base: Any, changes: Any) -> Any:
 
 
 def _with_traces_from(part: Any, folder: Path) -> Any:
-    """Returns the fields of a file, with traces beside it by their whole paths."""
+    """Returns the fields of a file, in which traces in the same folder have their whole paths."""
     if isinstance(part, list):
         return [_with_traces_from(entry, folder) for entry in part]
     if not isinstance(part, dict):

@@ -121,7 +121,7 @@ class AckFrequency(CheckedModel):
 
 
 class ModuleHabits(CheckedModel):
-    """What the QUIC module for ns-3 does otherwise than RFC 9000 and RFC 9002.
+    """Deviations of the QUIC module for ns-3 from RFC 9000 and RFC 9002.
 
     The defaults are the RFCs'. docs/reports/reproduction.md says where the module has each habit.
     """
@@ -131,7 +131,7 @@ class ModuleHabits(CheckedModel):
     window_update_bytes: Annotated[int, within(0, 2**53, "a whole number, 0 or more")] = 0
     """So many bytes in order bring a packet with MAX_DATA; 0: half of the window does."""
     acks_for_max_data: Annotated[int, within(0, 2**53, "a whole number, 0 or more")] = 0
-    """Of so many ACK frames of the receiver one has MAX_DATA beside it; 0: none has."""
+    """The receiver sends MAX_DATA with one of this many ACK frames; 0: with none."""
     acknowledges_alone: StrictBool = False
     """Only packets without stream data count as acknowledgements, so both ends send such packets.
 
@@ -153,7 +153,7 @@ class ModuleHabits(CheckedModel):
 
 
 class Connection(CheckedModel):
-    """What flows and short flows have in common: controller, times, place and limits."""
+    """Common base of flows and short flows: controller, times, place and limits."""
 
     core_type = "Flow"
 
@@ -223,7 +223,7 @@ class Connection(CheckedModel):
 
 
 class Flow(Connection):
-    """One connection, or `count` equal ones, from a sender to a receiver of its own."""
+    """One connection, or `count` equal ones, each between its own sender and receiver."""
 
     count: Annotated[FlowCount, Outside("Scenario.single_flows")] = 1
     transport: Literal["quic", "tcp"] = "quic"

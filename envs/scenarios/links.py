@@ -30,7 +30,7 @@ from quicgym.envs.scenarios.traces import find_trace, mean_rate_mbps, read_mahim
 from quicgym.validation import problem
 
 DISCIPLINES = {entry.name: entry for entry in _core.queue_disciplines()}
-"""What each queue discipline can do, by name."""
+"""The queue disciplines by name, with what each can do."""
 if TYPE_CHECKING:
     DisciplineName = str
 else:
@@ -112,7 +112,7 @@ Loss = Annotated[
 
 
 class LossStep(CheckedModel):
-    """What begins its transmission from `at_s` on is lost like this."""
+    """Random loss of the packets whose transmission begins at `at_s` or later."""
 
     at_s: DurationS
     loss: Loss | None = None
@@ -127,7 +127,7 @@ class RateStep(CheckedModel):
 
 
 class DelayStep(CheckedModel):
-    """What begins its transmission from `at_s` on has this delay."""
+    """Delay of the packets whose transmission begins at `at_s` or later."""
 
     at_s: DurationS
     delay_ms: DelayMs
@@ -175,9 +175,10 @@ class Shaper(CheckedModel):
 
 
 class Reroute(CheckedModel):
-    """What arrives from `at_s` on takes a path of this rate and delay, with an empty queue.
+    """Sends packets that arrive at `at_s` or later over a new path with this rate and delay.
 
-    What has arrived before stays in the old path's queue and on its wire.
+    The new path's queue is empty. Packets that arrived earlier stay in the old path's queue and on
+    its wire.
     """
 
     at_s: DurationS

@@ -1,4 +1,4 @@
-"""What to simulate: a dumbbell, a chain or a wireless LAN, and its flows; units are in the names.
+"""Models of scenarios: a dumbbell, a chain or a wireless LAN, and flows. Units are in the names.
 
 The models mirror sim/scenario.hpp, and conversion.py says how they get there. They are frozen:
 change a scenario with `scenario.model_copy(update=...)` or edit its YAML.
@@ -37,7 +37,7 @@ from quicgym.envs.scenarios.wifi import Wifi
 from quicgym.validation import problem
 
 MOST_LOAD = 5.0
-"""Of short flows, as a multiple of what their path carries."""
+"""The highest load of short flows, as a multiple of what their path carries."""
 
 
 # By name: Sphinx cannot read an f-string inside an annotation.
@@ -84,7 +84,7 @@ class Scenario(CheckedModel):
         Field(description="a list of short flows"),
         Outside("named_short_flows"),
     ] = ()
-    """Transfers that come and go beside the flows."""
+    """Short transfers that come and go next to the flows."""
     controller_parameters: Annotated[
         dict[str, Parameters],
         Field(
@@ -156,7 +156,7 @@ class Scenario(CheckedModel):
 
     @property
     def queue_limit(self) -> int:
-        """What may wait before the bottleneck, in its unit; with `wifi` in the access point."""
+        """The bottleneck's queue limit, in its unit; with `wifi` that of the access point."""
         if self.wifi is not None:
             return self.wifi.queue.limit_packets
         return int(self.links["bottleneck"].queue.limit)

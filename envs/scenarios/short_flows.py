@@ -1,4 +1,4 @@
-"""Short flows: transfers that arrive as a Poisson process, each over a connection of its own."""
+"""Short flows: transfers that arrive as a Poisson process, each over a new connection."""
 
 from __future__ import annotations
 

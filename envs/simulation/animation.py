@@ -35,7 +35,7 @@ CAPACITY = "#e3e3e3"
 
 @dataclass(frozen=True)
 class Take:
-    """What one side of the film shows."""
+    """One side of the animation."""
 
     name: str
     time_s: np.ndarray
@@ -43,9 +43,9 @@ class Take:
     megabits: np.ndarray
     """Received by all flows since the start."""
     capacity_megabits: np.ndarray
-    """What the bottleneck could have sent since the start."""
+    """Bytes that the bottleneck could have sent since the start."""
     windows: Sequence[tuple[np.ndarray, np.ndarray]]
-    """Of each flow the times in s, and the windows in kB."""
+    """The times in s and the windows in kB of each flow."""
 
     @classmethod
     def of_run(cls, name: str, traces: RunTraces) -> Take:

@@ -51,7 +51,7 @@ class BottleneckCapacity:
         grid = np.arange(0, nanoseconds(self._end_s) + STEP, STEP)
         sent = np.cumsum(_core.capacity_bytes(self._core, self._hop, grid.tolist()))
         now = np.interp(times, grid, sent)
-        # Of the moments between which nothing is sent, the last.
+        # Where nothing is sent for a while, keep only the last moment of the pause.
         rising = np.diff(sent, append=np.inf) > 0
         done = np.interp(now + waiting, sent[rising], grid[rising], right=np.nan)
         delay = np.maximum(done - times, 0.0) * 1e-6

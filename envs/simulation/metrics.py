@@ -1,4 +1,4 @@
-"""What is measured of a run: each metric is declared once, in this module.
+"""Declares the metrics of a run, each of them once.
 
 A declaration has the name, the unit, the formula in words, how it is computed, its scope, and
 whether less is better. Every command takes its metrics from here: one name is one number. A metric
@@ -111,7 +111,7 @@ REDUCED_SHARE = 0.9
 LARGEST_WINDOW_SHARE = 0.95
 """Share of its largest value from which on a window is at its maximum; our reading."""
 HEADER_BYTES = {"ip": LINK_HEADER_BYTES - 2, "wire": LINK_HEADER_BYTES}
-"""Bytes that a datagram has beside its UDP payload: in IP, and on the wire with PPP."""
+"""Bytes that a datagram has in addition to its UDP payload: in IP, and on the wire with PPP."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from quicgym.output_folders import file_name, write_atomically
 
 SMALLEST_MB = 0.001
 PCAP_END = r"-((hop-\d+-)?router(-\d+)?|access-point)\.pcap"
-"""What ns-3's host adds to `pcap_prefix`, one file for each end of a link or for the air."""
+"""The ending that ns-3's host adds to `pcap_prefix`: a file for each end of a link, or the air."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ FILE_HEADER = struct.Struct("<I20x")
 PACKET_HEADER = struct.Struct("<8xI4x")
 """The captured length is between the time and the length on the wire."""
 MAGIC_NUMBERS = (0xA1B2C3D4, 0xA1B23C4D)
-"""Of files with microseconds and with nanoseconds, in the byte order of ns-3's machines."""
+"""Magic numbers of files with microseconds and nanoseconds, in the byte order of ns-3's machine."""
 
 
 def thinned(path: Path, every: int = 1) -> Iterator[bytes]:

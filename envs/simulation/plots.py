@@ -34,9 +34,9 @@ SHORTEST_WINDOW_S = 0.1
 WINDOWS = 150
 """A rate is the mean over this part of the run, but at least over SHORTEST_WINDOW_S."""
 MOST_NAMES = 12
-"""In a legend."""
+"""The most names in a legend."""
 LETTERS_OF_THREE_COLUMNS = 16
-"""Of a name in a legend that is as wide as one column of a page."""
+"""The longest name with which a legend of three columns fits into one column of a page."""
 
 
 @dataclass(frozen=True)

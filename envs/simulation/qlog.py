@@ -36,7 +36,7 @@ class EventKind(IntEnum):
 
 
 OF_ACK_FRAMES = (EventKind.ACK_DELAY, EventKind.ACKED_RANGE)
-"""What follows a packet received that has an ACK frame."""
+"""Events that follow a received packet with an ACK frame."""
 INITIAL, ACK_ELICITING, FIN, BURST = 1, 2, 4, 8
 """The flags of sim/quic/event_log.hpp."""
 STREAM_ID = 2

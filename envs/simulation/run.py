@@ -312,7 +312,7 @@ class Run:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What results say of the run beside its metrics, such as the audit of a real run."""
+        """Facts about the run that are no metrics, such as the audit of a real run."""
         return {}
 
     def metric(self, name: str) -> float | None:
@@ -356,7 +356,7 @@ class Run:
 
     @property
     def series(self) -> Mapping[str, np.ndarray]:
-        """What was measured over intervals: `time_s`, `reward` and columns of `info`.
+        """Measurements over intervals: `time_s`, `reward` and columns of `info`.
 
         A simulation has the columns of the whole network, every 100 ms. An episode has every column
         of `info`, at each decision of the first agent's flow.

@@ -1,4 +1,4 @@
-"""What was measured of a run over intervals of time."""
+"""Time series: measurements of a run over intervals of time."""
 
 from __future__ import annotations
 

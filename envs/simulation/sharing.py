@@ -18,7 +18,7 @@ CONVERGED_WITHIN = 0.25
 RESPONSE_SPAN = SECOND // 2
 """Over which a rate is taken, from each tenth of a second on."""
 RESPONDED_SHARE = 0.9
-"""Of the capacity: with this rate the flows have responded to a change of it."""
+"""Share of the new capacity at which flows count as having responded to a change of it."""
 STABLE = 5 * SECOND
 """Flows have converged where each second's rates stay so near to the fair share for so long."""
 

@@ -318,7 +318,7 @@ class Simulation:
 
     @property
     def series(self) -> Series:
-        """What was measured so far, every 100 ms and at each pause.
+        """Measurements so far, every 100 ms and at each pause.
 
         Raises:
             ValueError: The simulation is not measured.

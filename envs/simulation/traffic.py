@@ -1,4 +1,4 @@
-"""What the applications of a run got: transfers, responses, pages and video, for their metrics."""
+"""Traffic of a run's applications, for their metrics: transfers, responses, pages and video."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SMALL_BYTES, LARGE_BYTES = 100_000, 10_000_000
 
 @dataclass(frozen=True)
 class TrafficTotals:
-    """What the metrics of some flows' or short flows' traffic are computed from.
+    """Totals from which the metrics of some flows' or short flows' traffic are computed.
 
     Transfers and requests are of TRANSFER_DTYPE. Pages have load times in s, the chunks of video
     that arrived nominal rates in Mbps. `switches` counts rate changes from a chunk to the next.
@@ -124,7 +124,7 @@ def together(parts: Iterable[TrafficTotals]) -> TrafficTotals:
 
 
 NO_TRAFFIC = TrafficTotals()
-"""The traffic of flows whose application has no metrics of its own."""
+"""The traffic of flows whose application has no special metrics."""
 
 
 def asking_flows(scenario: Scenario) -> list[int]:

@@ -113,7 +113,7 @@ def test_reward_functions_are_called_as_natively(per_flow, make):
 def test_a_reward_function_is_not_asked_about_a_worker_that_died(workers):
     vector, pids = workers(seed=5, reward=_earned, on_worker_death="restart")
     os.kill(pids[1], signal.SIGKILL)
-    with pytest.warns(RuntimeWarning, match="A new worker goes on"):
+    with pytest.warns(RuntimeWarning, match="A new worker continues"):
         _, rewards, _, truncations, _ = vector.step(batches(vector, 1)[0])
     assert truncations.tolist() == [False, True]
     assert rewards[1] == 0 and rewards[0] >= 1
@@ -265,7 +265,7 @@ def test_with_restart_a_worker_that_died_between_steps_is_replaced_at_the_autore
     while pids[1] in helper.child_processes():
         time.sleep(0.01)
     batch = batches(vector, 1)[0]
-    with pytest.warns(RuntimeWarning, match="A new worker goes on"):
+    with pytest.warns(RuntimeWarning, match="A new worker continues"):
         ours = vector.step(batch)
     for mine, theirs in zip(ours, expected.step(batch), strict=True):
         assert equal(mine, theirs)

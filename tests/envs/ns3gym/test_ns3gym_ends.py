@@ -579,7 +579,7 @@ def test_a_simulation_survives_any_frames(ack: bytes, answer: bytes) -> None:
         with met(*frames, episodes=1) as (simulation, end):
             while simulation.is_running and not end.poll(5):
                 pass
-            if end.poll(0):  # it goes on
+            if end.poll(0):  # it continues
                 end.recv()
                 end.send(messages.EnvActMsg(stopSimReq=True).SerializeToString())
             with suppress(MessageError):
