@@ -17,7 +17,7 @@ import typer
 
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.agents.policies.hand_coded import BASELINES
-from quicgym.cli import options
+from quicgym.benchmarks import options
 from quicgym.output_folders import file_name, read_json, write_atomically
 
 HEADER = """\

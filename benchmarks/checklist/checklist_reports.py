@@ -17,9 +17,9 @@ import typer
 
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.agents.policies.hand_coded import BASELINES
+from quicgym.benchmarks import options
 from quicgym.benchmarks.checklist.checks import RFC_9743, load_checklist
 from quicgym.benchmarks.checklist.run_checklist import run_checklist
-from quicgym.cli import options
 from quicgym.output_folders import write_atomically
 
 SIGNS = {"met": "✓", "open": "≈", "missed": "✗", None: ""}

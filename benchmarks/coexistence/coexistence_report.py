@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from quicgym.agents.evaluation.evaluate import ALL_BASELINES
+from quicgym.benchmarks import options
 from quicgym.benchmarks.coexistence.coexistence_figure import in_words, others_in_words
 from quicgym.benchmarks.coexistence.coexistence_summary import CELL_METRICS, FACTORS
 from quicgym.benchmarks.coexistence.run_coexistence import run_coexist, shown_value
-from quicgym.cli import options
 from quicgym.envs.simulation.window import WHOLE
 from quicgym.output_folders import write_atomically
 from quicgym.plot_style import display_name

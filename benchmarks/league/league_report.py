@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from quicgym.agents.evaluation.evaluate import ALL_BASELINES
+from quicgym.benchmarks import options
 from quicgym.benchmarks.league.competition import Competition, League, load_competition
 from quicgym.benchmarks.league.games import Participants
 from quicgym.benchmarks.league.run_league import ALL, DOCUMENT, interval, run_league
-from quicgym.cli import options
 from quicgym.console import say
 from quicgym.jobs import Workers, report_failures, run_jobs, workers_of
 from quicgym.output_folders import locked, write_atomically

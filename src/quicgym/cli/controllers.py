@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from quicgym import controllers as catalogue
-from quicgym.cli import options
+from quicgym.benchmarks import options
 from quicgym.console import wide_console
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.yaml_files import closest

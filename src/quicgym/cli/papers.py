@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli import options
+from quicgym.benchmarks import options
 from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quicgym import _core
-from quicgym.cli import options
+from quicgym.benchmarks import options
 
 EXAMPLES = (
     "quicgym parity",

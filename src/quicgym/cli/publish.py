@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli import options
+from quicgym.benchmarks import options
 
 EXAMPLES = (
     "quicgym publish results/train/window-seed0",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quicgym.cli import options
+from quicgym.benchmarks import options
 from quicgym.console import say
 
 if TYPE_CHECKING:

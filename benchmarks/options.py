@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands and reports have."""
 
 from __future__ import annotations
 
