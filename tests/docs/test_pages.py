@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
+PLACES = ("*.md", "docs/**/*.md", "benchmarks/**/*.md", "real/*/README.md")
+PAGES = sorted(page for place in PLACES for page in ROOT.glob(place))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -36,6 +37,22 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert not broken
+
+
+def rows_of_contributing() -> list[str]:
+    """The rows of the table that says where to add what."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.split("## How to add a …\n")[1].split("\n## ")[0]
+    return [line for line in section.splitlines() if line.startswith("| a")][1:]
+
+
+@pytest.mark.parametrize("row", rows_of_contributing(), ids=lambda row: row.split(" | ")[0])
+def test_the_places_to_add_something_exist(row: str) -> None:
+    paths = [path for path in re.findall(r"`([\w./-]+)`", row) if "/" in path]
+    for path in paths:
+        pattern = re.sub(r"\b(NAME|FOLDER)\b", "*", path.rstrip("/"))
+        assert any(ROOT.glob(pattern)), path
+    assert paths or "the same" in row or "quicgym publish" in row
 
 
 def test_there_are_pages() -> None:
