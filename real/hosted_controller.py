@@ -23,10 +23,14 @@ from functools import cache
 from typing import Any
 
 import quicgym
+from quicgym import _core, controllers
 from quicgym.errors import UserError
 from quicgym.real.stacks import Steering
 
 API_VERSION = 1
+_CAPSULE = _core.CONTROLLER_CAPSULE.encode()
+_SPECIFICATIONS: dict[str, Any] = {}
+"""Capsules of users' controllers, by the names that users gave."""
 
 
 class Snapshot(ctypes.Structure):
@@ -53,6 +57,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "api_version": (c_int,),
     "last_error": (c_char_p,),
     "controller_new": (c_void_p, c_char_p, c_uint64, c_uint64, c_int64),
+    "controller_of": (c_void_p, c_void_p, c_uint64, c_uint64, c_int64),
     "controller_free": (None, c_void_p),
     "set_parameter": (c_int, c_void_p, c_char_p, POINTER(c_double), c_size_t),
     "on_handshake": (c_int, c_void_p, c_int64, c_int64),
@@ -91,6 +96,24 @@ def _library() -> dict[str, Any]:
     return functions
 
 
+def _specification(steering: Steering) -> int | None:
+    """Returns the address of what describes a user's controller to C++."""
+    info = controllers.find(steering.name)
+    if info.python_class is not None:  # whose on_start reads its parameters
+        lists = {entry.name for entry in info.parameters if entry.is_list}
+        given = {
+            name: [*values] if name in lists else values[0]
+            for name, values in steering.parameters.items()
+        }
+        info = controllers.describe(info.python_class.with_parameters(**given))
+    capsule = info.plugin or _core.python_specification(info)
+    address = ctypes.pythonapi.PyCapsule_GetPointer
+    address.restype, address.argtypes = c_void_p, (ctypes.py_object, c_char_p)
+    _SPECIFICATIONS[steering.name] = capsule  # which is freed with the process
+    pointer: int | None = address(capsule, _CAPSULE)
+    return pointer
+
+
 class HostedController:
     """What steers one connection; times in ns, sizes in bytes of UDP payload.
 
@@ -101,7 +124,11 @@ class HostedController:
         """Makes it as the connection begins; UserError names what does not exist, or is wrong."""
         self._c = _library()
         self._handle = None
-        if steering.policy is None:
+        if steering.kind == "user":
+            self._handle = self._c["controller_of"](
+                _specification(steering), max_datagram_bytes, seed, now
+            )
+        elif steering.policy is None:
             name = steering.name.encode()
             self._handle = self._c["controller_new"](name, max_datagram_bytes, seed, now)
         else:

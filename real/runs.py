@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.flows import Flow, ModuleHabits
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.qlog import log_folder
 from quicgym.envs.simulation.run import Recorded, Run
 from quicgym.envs.simulation.sources import STACK_INTERVAL_MS as INTERVAL_MS
@@ -181,6 +183,7 @@ def run_stack(
     folder = _log_folder(chosen, qlog)
     if known_clock == "virtual":
         return _run_virtual(scenario, plans, chosen, seed, window, keep_traces, folder, on_moment)
+    _warn_of_python(plans)
     for attempt in range(1, ATTEMPTS + 1):
         result, audit = _run_real(
             scenario, plans, chosen, seed, window, keep_traces, folder, on_moment, attempt
@@ -194,6 +197,16 @@ def run_stack(
         f"because {'; '.join(audit.problems)}; repeat it on a quieter machine",
         audit,
     )
+
+
+def _warn_of_python(plans: Sequence[FlowPlan]) -> None:
+    for name in dict.fromkeys(plan.steering.name for plan in plans if plan.steering.kind == "user"):
+        if find_controller(name).python_class is not None:
+            warnings.warn(
+                f"{name}: is in Python, whose time the sender spends between packets in real time; "
+                "compare with the virtual clock, or write the controller in C++",
+                stacklevel=3,
+            )
 
 
 def check_marks(scenario: Scenario, window: Window) -> None:
@@ -305,8 +318,8 @@ def _choices(scenario: Scenario, controller: Any) -> list[str]:
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
         raise ScenarioError(
             f"controllers = {controller!r}: a stack takes names, of controllers that are part of "
-            "quicgym, of learned policies, or of its own controllers; those in Python run in "
-            "simulations only"
+            "quicgym, of learned policies, or of its own controllers; name a class by its file, as "
+            "in mine.py:Aimd"
         )
     if len(given) != len(open_flows):
         raise ScenarioError(
@@ -351,6 +364,8 @@ def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Stee
         raise ScenarioError(
             f"{choice!r} is a controller of the stack {other}, and not of {stack.name}; {own}"
         )
+    if controllers.is_place(choice) and policy_description(choice) is None:
+        return _users_controller(choice, stack)
     if policy_kind(choice) in ("baseline", "static"):
         return _controller(scenario, flow, choice)
     path = policy_description(choice)
@@ -361,6 +376,23 @@ def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Stee
             "learned policy's description (.json)"
         )
     return Steering(path.stem, "policy", policy=path, title=choice)
+
+
+def _users_controller(choice: str, stack: Stack) -> Steering:
+    """Returns a controller in Python, or in a library in C++."""
+    if not getattr(stack, "runs_users_code", False):
+        raise ScenarioError(
+            f"{choice}: the stack {stack.name} runs quicgym's controllers and policies only; run "
+            "yours by --stack aioquic"
+        )
+    info = find_controller(choice)
+    given = info.complete({})
+    return Steering(
+        controllers.split_parameters(choice)[0],
+        "user",
+        info.numbers({name: given[name] for name in info.given}),
+        title=info.name,
+    )
 
 
 def _controller(scenario: Scenario, flow: Flow, choice: str) -> Steering:

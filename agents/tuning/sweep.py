@@ -49,6 +49,7 @@ from quicgym.agents.tuning.trials import (
     tune,
 )
 from quicgym.console import count_of, print_whole, wide_console
+from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.output_folders import Identity, write_atomically
 
@@ -97,7 +98,10 @@ class SweepStudy(Study[SweepTrial]):
     def check(self, jobs: int | None, address: str | None) -> Identity:
         """See `Study.check`."""
         check_engine(self.config.engine)
-        return self.identity(self.config.model_dump(), self.config.load_scenarios())
+        asked = self.config.model_dump()
+        if code := find_controller(self.config.controller).fingerprint:
+            asked["code"] = code
+        return self.identity(asked, self.config.load_scenarios())
 
     def run(self, directory: Path, jobs: int | None, command: str) -> None:
         """Runs the listed settings and the published one, or the published one and Optuna's."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from pydantic import Field, field_validator, model_validator
 
 from quicgym.agents.training.configuration import ConfigError, changed, read_fields
 from quicgym.agents.tuning.space import Setting, ValueRange, rounded
-from quicgym.controllers import ControllerInfo, refuse_place
+from quicgym.controllers import ControllerInfo, absolute, is_place
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.engines import EngineName
@@ -85,7 +86,8 @@ class SweepConfig(StrictModel):
     Attributes:
         name: Name of the sweep; results go to results/sweeps/<name>.
         description: The question.
-        controller: Name of a controller of the catalogue.
+        controller: Name of a controller of the catalogue, or the place of one of yours, such as
+            mine.py:Ledbat, whose code is run.
         parameters: Parameters that are swept, with their values.
         fixed: Other parameters of the controller, the same in every trial.
         search: Way to choose settings: all combinations, independent draws, or Optuna's
@@ -123,7 +125,8 @@ class SweepConfig(StrictModel):
     @field_validator("controller")
     @classmethod
     def _exists(cls, value: str) -> str:
-        refuse_place(value, "a sweep")
+        if is_place(value):  # trials run in folders of their own
+            value = absolute(value, Path.cwd())
         find_controller(value)
         return value
 

@@ -148,6 +148,19 @@ quicgym_controller* quicgym_controller_new(const char* name, std::uint64_t max_d
     return made;
 }
 
+quicgym_controller* quicgym_controller_of(const void* specification, std::uint64_t max_datagram_bytes,
+                                          std::uint64_t seed, std::int64_t now_ns) {
+    quicgym_controller* made = nullptr;
+    guarded([&] {
+        check_datagram(max_datagram_bytes);
+        const auto& known =
+            given(static_cast<const quicgym::ControllerSpecification*>(specification), "specification");
+        made = new quicgym_controller{
+            Connection(known.make(complete_parameters(known, {}), max_datagram_bytes), seed, now_ns)};
+    });
+    return made;
+}
+
 void quicgym_controller_free(quicgym_controller* controller) {
     delete controller;
 }

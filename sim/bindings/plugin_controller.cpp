@@ -25,6 +25,7 @@ const ControllerSpecification& specification_in(const nb::capsule& capsule) {
 }  // namespace
 
 void bind_plugin_controllers(nb::module_& module) {
+    module.attr("CONTROLLER_CAPSULE") = kControllerCapsule;
     module.def(
         "describe_plugin", [](const nb::capsule& capsule) { return describe(specification_in(capsule)); },
         nb::arg("capsule"),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "controllers/catalogue.hpp"
+#include "controllers/plugin.hpp"
 #include "controllers/window_pacing.hpp"
 #include "sim/bindings/controllers.hpp"
 #include "sim/bindings/modules.hpp"
@@ -409,6 +410,16 @@ ControllerFactory python_controller_factory(const nb::object& info) {
 }
 
 void bind_python_controllers(nb::module_& module) {
+    module.def(
+        "python_specification",
+        [](const nb::object& info) {
+            auto owned = std::make_unique<ControllerSpecification>(to_specification(info));
+            owned->make = python_controller_factory(info);
+            return nb::capsule(owned.release(), kControllerCapsule, [](void* specification) noexcept {
+                delete static_cast<ControllerSpecification*>(specification);
+            });
+        },
+        nb::arg("info"), "A controller in Python as extension modules define theirs in C++.");
     module.def(
         "complete_parameters",
         [](const nb::object& info, const nb::dict& values) {

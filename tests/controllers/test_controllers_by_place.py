@@ -178,14 +178,36 @@ def test_reading_files_runs_no_code(folder: Path) -> None:
 
 
 @pytest.mark.train
-def test_policies_trainings_and_sweeps_name_no_programs(folder: Path) -> None:
+def test_a_sweep_varies_the_parameters_of_a_users_controller(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quicgym.agents.tuning.sweep_config import load_sweep
+    from quicgym.agents.tuning.sweep_trial import measure
+
+    monkeypatch.chdir(folder)
+    sweep = {
+        "name": "mine",
+        "controller": "mine.py:Aimd",
+        "parameters": {"decrease": {"values": [0.2, 0.8]}},
+        "scenarios": [str(short(folder))],
+        "seeds": 1,
+    }
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(sweep))
+    config = load_sweep("./sweep.yaml")
+    monkeypatch.chdir("/")  # where trials run does not matter
+    trials = [
+        measure(config, config.load_scenarios(), {"decrease": share}, [0]) for share in (0.2, 0.8)
+    ]
+    rates = [trial.episodes[0]["goodput_mbps"] for trial in trials]
+    assert rates[0] < rates[1]
+
+
+@pytest.mark.train
+def test_policies_and_trainings_name_no_programs(folder: Path) -> None:
     from quicgym.agents.policies.by_name import PRETRAINED
     from quicgym.agents.training.configuration import load_training
-    from quicgym.agents.tuning.sweep_config import load_sweep
 
     place = f"{folder}/mine.py:Aimd"
-    with pytest.raises(ScenarioError, match="is a program, and reading a sweep runs none"):
-        load_sweep("cubic-plus", [f"controller={place}"])
     with pytest.raises(ValueError, match="is a program, and reading a training configuration"):
         load_training("ppo", [f"environment.controller={place}"])
     description = json.loads((PRETRAINED / "tuning.json").read_text())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.authors import random_agent
+from helpers.packages import compile_example
 from helpers.scenarios import short
 
 import quicgym
@@ -127,6 +128,73 @@ def test_packets_in_flight_are_those_that_the_library_counts(told, lossy):
     in_flight = result.trace()["in_flight_bytes"].iloc[-1]
     size = lossy.max_datagram_bytes
     assert len(outstanding) == pytest.approx(in_flight / size, abs=3)
+
+
+FIXED = '''
+import quicgym
+from quicgym.controllers import Parameter
+
+
+class Fixed(quicgym.Controller):
+    """A window of so many packets."""
+
+    name = "fixed"
+    parameters = (Parameter("packets", 20.0, 2.0, 1000.0),)
+
+    def on_start(self, max_datagram_bytes):
+        self.window_bytes = int(self.packets * max_datagram_bytes)
+
+    def on_ack(self, event):
+        self.window_bytes = int(self.packets * self.max_datagram_bytes)
+
+    def on_loss(self, event):
+        pass
+'''
+
+
+def test_a_users_controller_in_python_runs_in_virtual_time(scenario, tmp_path):
+    (tmp_path / "mine.py").write_text(FIXED)
+    place = f"{tmp_path}/mine.py:Fixed"
+    windows = {}
+    for choice, packets in ((place, 20), (f"{place}:packets=8", 8)):
+        simulated = quicgym.run(scenario, choice)
+        result = quicgym.run(scenario, choice, stack="aioquic", clock="virtual")
+        window = result.flows[0].mean_window_packets
+        assert window == pytest.approx(packets, rel=0.05)
+        assert result.metrics["goodput_mbps"] == pytest.approx(
+            simulated.metrics["goodput_mbps"], rel=0.1
+        )
+        windows[result.flows[0].controller] = window
+    assert set(windows) == {"fixed", "fixed:packets=8"}  # as in simulations
+
+
+def test_a_users_controller_in_a_library_runs_in_virtual_time(scenario, tmp_path):
+    compile_example(tmp_path / "libmine.so")
+    place = f"{tmp_path}/libmine.so:aimd"
+    simulated = quicgym.run(scenario, place)
+    result = quicgym.run(scenario, place, stack="aioquic", clock="virtual")
+    assert result.flows[0].controller == simulated.flows[0].controller == "aimd"
+    assert result.metrics["goodput_mbps"] == pytest.approx(
+        simulated.metrics["goodput_mbps"], rel=0.1
+    )
+
+
+def test_python_in_real_time_is_said(scenario, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(FIXED)
+
+    def run_nothing(*arguments):
+        raise UserError("nothing runs")
+
+    monkeypatch.setattr("quicgym.real.runs._run_real", run_nothing)
+    with pytest.warns(UserWarning, match="is in Python"), pytest.raises(UserError, match="nothing"):
+        quicgym.run(scenario, f"{tmp_path}/mine.py:Fixed", stack="aioquic", clock="real")
+
+
+def test_a_users_controller_that_fails_ends_the_run(scenario, tmp_path):
+    text = FIXED.replace("int(self.packets * self.max_datagram_bytes)", "1 / 0")
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises((UserError, StackError), match="division by zero"):
+        quicgym.run(scenario, f"{tmp_path}/mine.py:Fixed", stack="aioquic", clock="virtual")
 
 
 def test_a_learned_policy_decides_at_its_interval(scenario):

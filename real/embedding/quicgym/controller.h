@@ -75,6 +75,10 @@ QUICGYM_API const char* quicgym_last_error(void);
  * when the connection begins. */
 QUICGYM_API quicgym_controller* quicgym_controller_new(const char* name, uint64_t max_datagram_bytes,
                                                        uint64_t seed, int64_t now_ns);
+/* A controller from outside the catalogue: `specification` is a quicgym::ControllerSpecification of this
+ * version, as extension modules define it (controllers/plugin.hpp). It is not needed any more afterwards. */
+QUICGYM_API quicgym_controller* quicgym_controller_of(const void* specification, uint64_t max_datagram_bytes,
+                                                      uint64_t seed, int64_t now_ns);
 /* NULL is allowed. */
 QUICGYM_API void quicgym_controller_free(quicgym_controller* controller);
 
