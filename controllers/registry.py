@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint
+from typing import Any
 
 from quicgym import _core, plugins
 from quicgym.controllers import choices
@@ -82,7 +83,7 @@ def find(name: str) -> ControllerInfo:
 
 @cache
 def _load(name: str) -> ControllerInfo:
-    def describe_any(loaded: object) -> ControllerInfo:
+    def describe_any(loaded: Any) -> ControllerInfo:
         is_capsule = type(loaded).__name__ == "PyCapsule"  # the type has no name in Python
         info = describe_plugin(loaded) if is_capsule else describe(loaded)
         return replace(info, name=name, own_name=name)
