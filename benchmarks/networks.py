@@ -7,7 +7,6 @@ first seed) and figures/.
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,21 +14,20 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import with_packet_logs
 from quicgym.agents.evaluation.statistics import seed_intervals
 from quicgym.agents.evaluation.summary import RESULTS as RESULTS_OF_EVALUATION
 from quicgym.benchmarks.papers import drawings, paper_figures, paper_tables
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
-from quicgym.console import count_of, print_whole, say
+from quicgym.console import count_of, print_whole
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.simulation.metrics import METRICS, OF_RUNS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.simulation import check_engine, ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
-from quicgym.jobs import RUNS_FILE, Workers, report_outcome, run_jobs
-from quicgym.output_folders import output_folder, write_atomically
+from quicgym.jobs import RUNS_FILE, Outcome, Workers
 from quicgym.plot_style import PLOTS_FOLDER
+from quicgym.studies import Ended, Findings, Study, run_study
 
 Format = Literal["table", "json", "csv"]
 CONTROLLERS = ("newreno", "cubic", "bbr", "ebcc")
@@ -79,36 +77,41 @@ def run_networks(
     chosen = list(dict.fromkeys(controllers)) or list(CONTROLLERS)
     jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
     jobs = with_packet_logs(jobs, qlog, pcap)
-    with output_folder(directory, RESULTS, resume=resume):
-        outcome = run_jobs(jobs, directory, workers, resume=resume)
-        if report_outcome(outcome, jobs, directory, command, resumed=resume):
-            return 130
+    study = Study(directory, RESULTS, command, workers, format, resume)
+
+    def conclude(outcome: Outcome) -> Findings:
         runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
-        if runs:
-            _write(directory, runs, seeds, command)
-            traced = drawings.with_traces(jobs, lambda _: known)
-            drawn = [drawings.scenario_drawing(of_scenario) for of_scenario in traced.values()]
-            files = paper_figures.draw_all(drawn, directory / "figures", figure_format)
-            if format == "json":
-                document = {
-                    "version": __version__,
-                    "command": command,
-                    "runs": runs,
-                    "intervals": _intervals(runs),
-                }
-                print(json.dumps(document, indent=1, allow_nan=False))
-            elif format == "csv":
-                print(pd.DataFrame(_flow_rows(runs)).to_csv(index=False), end="")
-            else:
-                for table in paper_tables.measurement_tables(runs):
-                    print_whole(table)
-                    print()
-            say(
-                f"{count_of(len(runs), 'run')} (results.json, results.parquet) and "
-                f"{count_of(len(files), 'picture')} "
-                f"(figures) are in {directory}"
-            )
-        return 1 if outcome.failures else 0
+        if not runs:
+            raise Ended(1)
+        intervals = _intervals(runs)
+        traced = drawings.with_traces(jobs, lambda _: known)
+        drawn = [drawings.scenario_drawing(of_scenario) for of_scenario in traced.values()]
+        files = paper_figures.draw_all(drawn, directory / "figures", figure_format)
+        return Findings(
+            "results.json",
+            {
+                **study.about(seeds),
+                "ns3_version": ns3_version(),
+                "python": platform.python_version(),
+            },
+            {"runs": runs, "intervals": intervals},
+            f"{count_of(len(runs), 'run')} (results.json, results.parquet) and "
+            f"{count_of(len(files), 'picture')} (figures)",
+            print_table=lambda: _print(runs),
+            frame=pd.DataFrame(_flow_rows(runs)),
+            tables={
+                "results.parquet": pd.DataFrame(runs),
+                "intervals.parquet": pd.DataFrame(intervals),
+            },
+        )
+
+    return run_study(study, jobs, conclude)
+
+
+def _print(runs: Sequence[dict[str, Any]]) -> None:
+    for table in paper_tables.measurement_tables(runs):
+        print_whole(table)
+        print()
 
 
 def _flow_rows(runs: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -138,29 +141,6 @@ def _check_controllers_are_used(scenarios: Sequence[Scenario]) -> None:
                 f"scenario {scenario.name}: each flow names its controller, so none is left for "
                 "--controller; leave out the option, or `controller` of a flow"
             )
-
-
-def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command: str) -> None:
-    about = {
-        "version": __version__,
-        "command": command,
-        "commit": _core.commit,
-        "ns3_version": ns3_version(),
-        "python": platform.python_version(),
-        "seeds": list(range(seeds)),
-    }
-    intervals = _intervals(runs)
-    document = {**about, "runs": runs, "intervals": intervals}
-    text = json.dumps(document, indent=1, allow_nan=False)
-    frame = pd.DataFrame(runs)
-    frame.attrs.update(about)
-    write_atomically(
-        {
-            directory / "results.json": text + "\n",
-            directory / "results.parquet": frame.to_parquet,
-            directory / "intervals.parquet": pd.DataFrame(intervals).to_parquet,
-        }
-    )
 
 
 def _intervals(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

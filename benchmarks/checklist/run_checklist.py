@@ -8,7 +8,6 @@ an item over several checks, is met where all are, missed where one is, and open
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +17,6 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.agents.evaluation.statistics import mean_interval
 from quicgym.benchmarks.checklist import checklist_page
@@ -32,8 +30,8 @@ from quicgym.benchmarks.checklist.checks import (
 from quicgym.console import say, wide_console
 from quicgym.envs.simulation.metrics import METRICS
 from quicgym.envs.simulation.window import Window
-from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs
-from quicgym.output_folders import output_folder, write_atomically
+from quicgym.jobs import RUNS_FILE, Outcome
+from quicgym.studies import Ended, Findings, Study, run_study
 
 Format = Literal["table", "json", "html"]
 Verdict = Literal["met", "open", "missed"]
@@ -65,63 +63,59 @@ def run_checklist(
         raise ChecklistError(f"--attack: the checklist {loaded.name} has no field attack; add it")
     runs = _make_runs(loaded, policy, seeds, trust_zip=trust_zip)
     jobs = list({job.key: job for of_cell in runs.values() for job in of_cell}.values())
-    with output_folder(directory, RESULTS, resume=resume):
-        outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
-        if report_outcome(outcome, jobs, directory, command, resumed=resume):
-            return 130
-        if outcome.failures:
-            say("no verdict without these; the same command with --resume runs them again")
-            return 1
+    study = Study(directory, RESULTS, command, workers, format, resume)
+
+    def attacked(check: AttackCheck, outcome: Outcome) -> dict[str, Any]:
+        from quicgym.agents.attack.attack import Interrupted, attack_policy  # extra `train`
+
+        try:
+            found = attack_policy(
+                policy,
+                directory=directory / ATTACK_FOLDER,
+                against=check.against,
+                distribution=check.distribution,
+                trials=check.trials,
+                workers=workers,
+                resume=resume,
+                trust_zip=trust_zip,
+            )
+        except Interrupted:
+            outcome.interrupted = True
+            study.interrupted(outcome, jobs)
+            raise Ended(130) from None
+        if found is None:
+            say("the attack has no result; the reasons are above")
+            raise Ended(1)
+        return found
+
+    def conclude(outcome: Outcome) -> Findings:
         items = [
             _judge(item.model_dump(), item.checks, policy, runs, outcome.finished)
             for item in loaded.items
         ]
         if loaded.attack is not None:
-            found = None
-            if attack:
-                from quicgym.agents.attack.attack import Interrupted, attack_policy  # extra `train`
-
-                try:
-                    found = attack_policy(
-                        policy,
-                        directory=directory / ATTACK_FOLDER,
-                        against=loaded.attack.against,
-                        distribution=loaded.attack.distribution,
-                        trials=loaded.attack.trials,
-                        workers=workers,
-                        resume=resume,
-                        trust_zip=trust_zip,
-                    )
-                except Interrupted:
-                    outcome.interrupted = True
-                    report_outcome(outcome, jobs, directory, command, resumed=resume)
-                    return 130
-                if found is None:
-                    say("the attack has no result; the reasons are above")
-                    return 1
+            found = attacked(loaded.attack, outcome) if attack else None
             items.append(_judge_attack(loaded.attack, found))
-        document = {
+        about = {
             "checklist": loaded.name,
             "title": loaded.title,
             "policy": policy,
-            "seeds": list(range(seeds)),
-            "version": __version__,
-            "commit": _core.commit,
+            **study.about(seeds),
             "python": platform.python_version(),
-            "command": command,
-            "items": items,
         }
-        contents = {directory / "checklist.json": json.dumps(document, indent=1, allow_nan=False)}
-        if format == "html":
-            contents[directory / "checklist.html"] = checklist_page.render(document, loaded)
-        write_atomically(contents)
-    if format == "json":
-        print(json.dumps(document, indent=1, allow_nan=False))
-    elif format == "table":
-        _print(document)
-    file = "checklist.html" if format == "html" else "checklist.json"
-    say(f"{len(jobs)} runs ({RUNS_FILE}) and {file} are in {directory}")
-    return 0
+        document = {**about, "items": items}
+        html = format == "html"
+        return Findings(
+            "checklist.json",
+            about,
+            {"items": items},
+            f"{len(jobs)} runs ({RUNS_FILE}) and {'checklist.html' if html else 'checklist.json'}",
+            print_table=lambda: _print(document),
+            texts={"checklist.html": checklist_page.render(document, loaded)} if html else {},
+        )
+
+    incomplete = "no verdict without these; the same command with --resume runs them again"
+    return run_study(study, jobs, conclude, title="episodes", incomplete=incomplete)
 
 
 Cell = tuple[str, str, Window]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path as File
@@ -10,17 +9,16 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from quicgym import __version__, _core
 from quicgym.agents.evaluation.evaluate import expand, number
 from quicgym.agents.evaluation.jobs import PolicyChoice
 from quicgym.benchmarks.coexistence.coexistence_figure import draw, in_words, varying
 from quicgym.benchmarks.coexistence.coexistence_summary import CELL_METRICS, FACTORS, Results
 from quicgym.benchmarks.coexistence.grid import Grid, Path
-from quicgym.console import print_by_columns, say, wide_console
+from quicgym.console import print_by_columns, wide_console
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.envs.simulation.window import Window
-from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs
-from quicgym.output_folders import output_folder, write_atomically
+from quicgym.jobs import RUNS_FILE, Outcome
+from quicgym.studies import Findings, Study, run_study
 
 Format = Literal["table", "json", "csv"]
 RESULTS = (RUNS_FILE, "coexist.json", "coexist.parquet", "figures")
@@ -80,17 +78,13 @@ def run_coexist(
     )
     jobs = grid.jobs()
     every = list({job.key: job for of_cell in jobs.values() for job in of_cell}.values())
-    with output_folder(directory, RESULTS, resume=resume):
-        outcome = run_jobs(every, directory, workers, resume=resume)
-        if report_outcome(outcome, every, directory, command, resumed=resume):
-            return 130
+    study = Study(directory, RESULTS, command, workers, format, resume)
+
+    def conclude(outcome: Outcome) -> Findings:
         results = Results(grid, jobs, outcome.finished)
         rows, curves = results.rows(), results.adoption()
         about = {
-            "version": __version__,
-            "commit": _core.commit,
-            "command": command,
-            "seeds": list(range(seeds)),
+            **study.about(seeds),
             "engine": engine,
             "duration_s": duration_s,
             **grid.measured._asdict(),
@@ -100,27 +94,22 @@ def run_coexist(
                 if isinstance(job.steering, PolicyChoice)
             },
         }
-        document = {**about, "cells": rows, "adoption": curves}
-        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-        flows = pd.DataFrame(results.flows())
-        flows.attrs.update(about)
-        write_atomically(
-            {directory / "coexist.json": text, directory / "coexist.parquet": flows.to_parquet}
-        )
+        content = {"cells": rows, "adoption": curves}
         formats = (figure_format, "pdf")
         figures = draw(results, rows, curves, seeds, directory / "figures", formats)
-    if format == "json":
-        print(text, end="")
-    elif format == "csv":
-        print(pd.DataFrame(rows).to_csv(index=False), end="")
-    else:
-        _print(document)
-    say(
-        f"{len(every)} runs ({RUNS_FILE}), their flows (coexist.parquet), the table and the "
-        f"adoption curves (coexist.json) and {' and '.join(file.name for file in figures)} "
-        f"(figures) are in {directory}"
-    )
-    return 1 if outcome.failures else 0
+        return Findings(
+            "coexist.json",
+            about,
+            content,
+            f"{len(every)} runs ({RUNS_FILE}), their flows (coexist.parquet), the table and the "
+            f"adoption curves (coexist.json) and {' and '.join(file.name for file in figures)} "
+            "(figures)",
+            print_table=lambda: _print({**about, **content}),
+            frame=pd.DataFrame(rows),
+            tables={"coexist.parquet": pd.DataFrame(results.flows())},
+        )
+
+    return run_study(study, every, conclude)
 
 
 def shown_value(row: Mapping[str, Any], name: str, seeds: int) -> str:

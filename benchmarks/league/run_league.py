@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
-from quicgym import __version__, _core
 from quicgym.agents.evaluation.evaluate import expand
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.benchmarks.league.competition import load_competition
 from quicgym.benchmarks.league.games import Participants
 from quicgym.benchmarks.run_time import Estimate, in_words
 from quicgym.console import print_by_columns, say, wide_console
-from quicgym.jobs import (
-    RUNS_FILE,
-    Workers,
-    as_workers,
-    read_finished,
-    report_outcome,
-    run_jobs,
-)
-from quicgym.output_folders import output_folder, write_atomically
+from quicgym.jobs import RUNS_FILE, Outcome, Workers, as_workers, read_finished
+from quicgym.studies import Findings, Study, run_study
 
 Format = Literal["table", "json", "csv"]
 DOCUMENT = "league.json"
@@ -59,32 +50,22 @@ def run_league(
     choices = list(dict.fromkeys([*expand(policies), *(expand(field) if field else ())]))
     participants = Participants.of(load_competition(competition), choices, trust_zip=trust_zip)
     jobs = participants.every_job
-    workers = as_workers(workers)
-    workers.connect()
-    with output_folder(directory, RESULTS, resume=resume):
-        kept = read_finished(directory) if resume else {}
-        new = [job for job in jobs if job.key not in kept]
-        estimate = Estimate()
-        seconds = sum(map(estimate.cpu_s, new)) / workers.count
-        say(f"{len(new)} runs of {len(jobs)} to do, about {in_words(seconds)}")
-        outcome = run_jobs(jobs, directory, workers, resume=resume)
-        if report_outcome(outcome, jobs, directory, command, resumed=resume):
-            return 130
-        if outcome.failures:
-            say("no win rates, because runs are missing; --resume runs only these again")
-            return 1
+    study = Study(directory, RESULTS, command, workers, format, resume)
+    kept = read_finished(directory) if resume else {}
+    new = [job for job in jobs if job.key not in kept]
+    estimate = Estimate()
+    seconds = sum(map(estimate.cpu_s, new)) / as_workers(workers).count
+    say(f"{len(new)} runs of {len(jobs)} to do, about {in_words(seconds)}")
+
+    def conclude(outcome: Outcome) -> Findings:
         about = {
             "competition": participants.competition.name,
             "source": participants.competition.source,
-            "version": __version__,
-            "commit": _core.commit,
-            "command": command,
-            "seeds": [0],
+            **study.about(seeds=1),
             "policies": {split_alias(choice)[0]: split_alias(choice)[1] for choice in choices},
             "fingerprints": participants.fingerprints,
         }
-        document = {**about, "leagues": league_tables(participants, outcome.finished)}
-        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+        content = {"leagues": league_tables(participants, outcome.finished)}
         games = pd.DataFrame(
             [
                 row
@@ -92,18 +73,18 @@ def run_league(
                 for row in participants.games(league, outcome.finished).rows()
             ]
         )
-        games.attrs.update(about)
-        write_atomically(
-            {directory / DOCUMENT: text, directory / "league.parquet": games.to_parquet}
+        return Findings(
+            DOCUMENT,
+            about,
+            content,
+            f"win rates ({DOCUMENT}) and every game (league.parquet)",
+            print_table=lambda: _print({**about, **content}),
+            frame=games,
+            tables={"league.parquet": games},
         )
-    if format == "json":
-        print(text, end="")
-    elif format == "csv":
-        print(games.to_csv(index=False), end="")
-    else:
-        _print(document)
-    say(f"win rates ({DOCUMENT}) and every game (league.parquet) are in {directory}")
-    return 0
+
+    incomplete = "no win rates, because runs are missing; --resume runs only these again"
+    return run_study(study, jobs, conclude, incomplete=incomplete)
 
 
 def league_tables(
