@@ -143,7 +143,7 @@ def _check_controllers_are_used(scenarios: Sequence[Scenario]) -> None:
             )
 
 
-def _intervals(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _intervals(runs: Sequence[dict[str, Any]]) -> list[dict[Any, Any]]:
     """Returns the mean of every metric in every scenario with its interval over the seeds."""
     names = [name for name in METRICS if any(name in run for run in runs)]
     frame = pd.DataFrame(runs, columns=["scenario", "controller", *names])
