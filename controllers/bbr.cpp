@@ -370,8 +370,8 @@ void Bbr::on_persistent_congestion(Time now) {
     window_bytes_ = derived_.min_window_bytes;
 }
 
-// The model goes on. An old RTprop stays, so that ProbeRTT measures anew when this controller is
-// active again; a ProbeRTT that it had to leave is over, since nobody keeps the queue empty for it.
+// Another controller is active, but BBR keeps updating its model. An old RTprop stays, so that ProbeRTT
+// measures it anew once BBR is active again. A ProbeRTT ends, because nobody keeps the queue empty for it.
 void Bbr::on_ack_standing_by(const AckEvent& event) {
     round_count_ += event.round_start ? 1 : 0;
     update_bandwidth(event);
@@ -379,7 +379,7 @@ void Bbr::on_ack_standing_by(const AckEvent& event) {
     if (mode_ == ControllerMode::probe_rtt) leave_probe_rtt(event);
 }
 
-// What the path holds without a queue; in ProbeRTT the window says nothing about it.
+// The data that the path holds without a queue. In ProbeRTT the window is no measure of it.
 std::uint64_t Bbr::window_to_hand_over() const {
     const std::uint64_t target = bounded_window(in_flight_target(1.0));
     return mode_ == ControllerMode::probe_rtt ? target : std::min(window_bytes_, target);
@@ -429,7 +429,7 @@ void Bbr::apply_parameters(BbrParameters&& parameters) {
 void Bbr::set_parameters(const ParameterValues& values) {
     const bool had_window_rule = derived_.window_rule;
     apply_parameters(with_values(bbr_parameter_table(), name_, parameters_, values));
-    // The state goes on; only what was computed from the old values is renewed.
+    // The state is kept; only values that were computed from the old parameters are computed again.
     phase_ = std::min(phase_, followed_gain_cycle().size() - 1);
     switch (mode_) {
         case ControllerMode::startup:

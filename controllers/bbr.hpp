@@ -28,8 +28,8 @@ public:
     void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 protected:
-    // What an algorithm built on BBR decides about ProbeRTT before it passes an ACK on; BBR's own
-    // answers are the defaults.
+    // An algorithm built on BBR may decide this about ProbeRTT before it passes an ACK on. The defaults
+    // are BBR's own answers.
     struct ProbeRttRule {
         bool may_begin = true;       // when RTprop is older than its window
         bool begins_now = false;     // whatever its age
@@ -54,7 +54,7 @@ protected:
     ProbeRttRule probe_rtt_rule_;
 
 private:
-    // What the parameters come to in the units of the hot path.
+    // The parameters, converted to the units that are used for every packet.
     struct Derived {
         std::uint64_t bandwidth_window_rounds = 0;
         std::uint64_t decision_interval_rounds = 0;

@@ -33,7 +33,7 @@ public:
 
 private:
     enum class State : std::uint8_t { startup, drain, down, cruise, refill, up, probe_rtt };
-    // What the ACKs that come tell about probing for bandwidth, 2.14.
+    // Which stage of probing for bandwidth the arriving ACKs belong to, 2.14.
     enum class AckPhase : std::uint8_t { none, refilling, probe_starting, probe_feedback, probe_stopping };
     struct Gains {
         double pacing;
@@ -110,7 +110,7 @@ private:
     std::uint64_t target_in_flight() const;
 
     Bbr3Parameters parameters_;
-    // What the parameters come to in the units of the hot path.
+    // The parameters, converted to the units that are used for every packet.
     std::uint64_t min_window_bytes_ = 0;
     std::uint64_t extra_acked_window_rounds_ = 0;
     Time probe_rtt_interval_ = 0;

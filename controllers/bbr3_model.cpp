@@ -99,8 +99,8 @@ void Bbr3::note_congestion() {
     loss_in_round_ = true;
 }
 
-// 3.7: a mark counts as the loss of a datagram, in the round and in its loss rate; the draft has no response
-// of its own.
+// 3.7: a mark counts as the loss of a datagram, in the round and in its loss rate, because the draft has no
+// separate response to marks.
 void Bbr3::note_marks(const AckEvent& event) {
     if (marked_bytes_ == 0) return;
     marked_bytes_in_round_ += marked_bytes_;

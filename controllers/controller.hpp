@@ -91,7 +91,7 @@ QUICGYM_ENUM(ControllerMode, slow_start, congestion_avoidance, recovery, startup
 // BBR version 3's part of a ProbeBW cycle.
 enum class ProbeBwPhase : std::uint8_t { none = 0, down = 1, cruise = 2, refill = 3, up = 4 };
 
-// What an observer may read between events. Fields that an algorithm does not have stay 0.
+// The state that an observer may read between events. Fields that an algorithm does not have stay 0.
 struct ControllerSnapshot {
     std::uint64_t window_bytes = 0;
     double pacing_rate = 0.0;  // bytes per second

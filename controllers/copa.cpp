@@ -13,11 +13,11 @@ const ParameterTable<CopaParameters>& table() {
     using P = CopaParameters;
     static const ParameterTable<P> rows = {
         number<P, &P::delta>("delta", 0.001, 10.0, "1/packets",
-                             "Weight of delay in default mode: 1 / delta packets of its own in the queue",
+                             "Weight of delay in default mode: the flow keeps 1 / delta packets in the queue",
                              "Copa paper, equation 1 and section 2.2")
             .logarithmic(),
         number<P, &P::competitive_mode>("competitive_mode", 0.0, 1.0, "",
-                                        "1: delta falls beside flows that fill the buffer; 0: it never does",
+                                        "1: delta falls against flows that fill the buffer; 0: it never does",
                                         "Copa paper, section 2.2"),
         number<P, &P::min_rtt_window_s>("min_rtt_window_s", 0.1, 10000.0, "s",
                                         "RTTmin is the lowest RTT of this long", "Copa paper, section 2.1")

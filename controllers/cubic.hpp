@@ -41,11 +41,11 @@ public:
     // In whole packets, as Linux has them.
     std::uint64_t window_packets() const { return static_cast<std::uint64_t>(window_); }
     bool is_above_threshold() const { return std::floor(window_) > std::floor(slow_start_threshold_); }
-    // As a write to Linux's snd_cwnd from outside: threshold, epoch and plateau stay.
+    // Sets the window like a write to Linux's snd_cwnd from outside: threshold, epoch and plateau stay.
     void write_window(std::uint64_t packets);
 
 private:
-    // What a spurious loss restores: RFC 9438 4.9.2 names all but the last three.
+    // The state that a spurious loss restores. RFC 9438 4.9.2 names all of it but the last three.
     struct Undo {
         double window;
         double cwnd_prior;

@@ -32,7 +32,7 @@ const ParameterTable<DelayedUpdateParameters>& table() {
                              "Cubic+ 3.4 and Table 1"),
         number<P, &P::theta_ends_slow_start>(
             "theta_ends_slow_start", 0.0, 1.0, "",
-            "1: slow start is over when theta cuts the window; 0: it goes on", "Cubic+ 3.4 leaves it open"),
+            "1: slow start is over when theta cuts the window; 0: it continues", "Cubic+ 3.4 leaves it open"),
         number<P, &P::min_rtt_tolerance>(
             "min_rtt_tolerance", 0.0, 1.0, "",
             "An RTT equals the minimum when it is above it by at most this share of it",
@@ -45,7 +45,7 @@ const ParameterTable<DelayedUpdateParameters>& table() {
             .logarithmic(0.1),
         number<P, &P::hold_freezes_epoch>(
             "hold_freezes_epoch", 0.0, 1.0, "",
-            "While the window is held, 1: CUBIC's epoch stands still; 0: its time goes on. NewReno has no epoch",
+            "While the window is held, 1: CUBIC's epoch stands still; 0: its time runs on. NewReno has no epoch",
             "1: RFC 9438 5.8; 0: Cubic+ 3.4, which keeps the window and names nothing else"),
     };
     return rows;

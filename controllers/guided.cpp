@@ -125,7 +125,7 @@ void Guided::on_ack(const AckEvent& event) {
     if (slow_start_) {
         slow_start_ = !full_path_.on_ack(event, window_bytes_);
         if (!slow_start_) {
-            // What is seen is an RTT old, and the window has grown since.
+            // This ACK shows the path as it was an RTT ago, and the window has grown since.
             const double bdp = full_path_.highest_rate() * static_cast<double>(min_rtt_) * 1e-9;
             window_bytes_ = std::clamp(static_cast<std::uint64_t>(kFullWindowGain * bdp),
                                        kMinimumWindowDatagrams * max_datagram_bytes_, window_bytes_);

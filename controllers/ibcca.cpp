@@ -96,7 +96,7 @@ const ParameterTable<IbccaParameters>& table() {
         number<P, &P::rise_restarts_cycle>(
             "rise_restarts_cycle", 0.0, 1.0, "",
             "What a test does whose delay is above the last one's. 0: gain_cycle applies until a test without "
-            "a rise, and the phase goes on; 1: gain_cycle, which then always applies, begins anew",
+            "a rise, and the phase continues; 1: gain_cycle, which then always applies, begins anew",
             "IBCCA Algorithm 1, lines 6 and 7"),
         number<P, &P::blocked_by_window>(
             "blocked_by_window", 0.0, 1.0, "",

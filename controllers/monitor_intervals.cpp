@@ -119,7 +119,7 @@ bool MonitoringController::all_is_known(const AckEvent& event) const {
     return packets_afterwards_ >= kPacketThreshold && event.largest_acked_sent_time >= known_after_;
 }
 
-// What did not is measured again.
+// If an interval was not sent at its rate, the rates have to be measured again.
 bool MonitoringController::all_used_their_rates() const {
     return std::all_of(
         intervals_.begin(), intervals_.begin() + static_cast<std::ptrdiff_t>(planned_),

@@ -20,7 +20,7 @@ struct VivaceUtility {
     double of(double rate_mbps, double rtt_gradient, double loss_rate) const;
 };
 
-// What became of the packets that were sent at one rate.
+// Measures the fate of the packets that were sent at one rate.
 class MonitorInterval {
 public:
     MonitorInterval() = default;
@@ -38,7 +38,7 @@ public:
     void on_rtt(Time sent_time, Time rtt);
     void end(Time now) { end_ = now; }
 
-    // Of an interval that has ended.
+    // Call these only after the interval has ended.
     double seconds() const;
     double sent_rate() const { return sent_bytes_ / seconds(); }  // bytes per second
     double sent_mbps() const { return sent_rate() / kBytesPerSecondPerMbps; }
@@ -82,7 +82,7 @@ protected:
 
     explicit MonitoringController(std::uint64_t max_datagram_bytes);
 
-    // An interval that has not lasted long enough goes on.
+    // Whether an interval may end. If not, it continues.
     virtual bool is_long_enough(const MonitorInterval& interval, Time now) const = 0;
     // In pairs of intervals the rates are r * (1 + step) and r * (1 - step). Outside of probing there is one
     // interval, at the rate r.

@@ -161,8 +161,8 @@ Parameters with_values(const ParameterTable<Parameters>& table, const std::strin
     return parameters;
 }
 
-// Of `values`, those that the table has, or those that it does not have: for a controller that adds
-// parameters of its own to another's.
+// Selects from `values` those that the table has, or those that it does not have. A controller that adds
+// parameters to another's needs this.
 template <typename Parameters>
 ParameterValues select(const ParameterTable<Parameters>& table, const ParameterValues& values,
                        bool in_table) {

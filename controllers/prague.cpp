@@ -37,7 +37,7 @@ public:
     ControllerSnapshot snapshot() const override;
 
 private:
-    // A round trip of its own: over when a packet that was sent after its begin is acknowledged, and the
+    // Prague's round trip, which is over when a packet that was sent after its begin is acknowledged and the
     // virtual RTT has passed.
     struct VirtualRound {
         Time begin = 0;

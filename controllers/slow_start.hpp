@@ -1,4 +1,4 @@
-// What ends slow start before loss does: the parameter `slow_start` of loss-based controllers.
+// Ways to end slow start before a loss does: the parameter `slow_start` of loss-based controllers.
 #pragma once
 
 #include <algorithm>

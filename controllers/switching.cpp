@@ -12,7 +12,7 @@ Switching::Switching(const std::vector<Member>& members, std::uint64_t max_datag
     publish();
 }
 
-// Of no use to the others: it tells the active one how to pace after silence.
+// Only the active controller needs this, to pace after an idle period.
 void Switching::on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) {
     if (sending_since_ == kNever) sending_since_ = now;
     members_[active_]->on_packet_sent(now, bytes, in_flight_bytes);

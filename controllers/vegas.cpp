@@ -59,15 +59,15 @@ const ParameterTable<VegasParameters>& table() {
     using P = VegasParameters;
     static const ParameterTable<P> rows = {
         number<P, &P::alpha>("alpha", 0.0, 1000.0, "packets",
-                             "With less than this of its own in the queue the flow adds one packet per round",
+                             "With fewer of its packets in the queue the flow adds one packet per round",
                              "Vegas paper, congestion avoidance mechanism")
             .logarithmic(1.0),
         number<P, &P::beta>("beta", 0.0, 1000.0, "packets",
-                            "With more than this of its own in the queue it takes one away",
+                            "With more of its packets in the queue the flow takes one away",
                             "Vegas paper, congestion avoidance mechanism")
             .logarithmic(1.0),
         number<P, &P::gamma>("gamma", 0.0, 1000.0, "packets",
-                             "Slow start ends with more than this of its own in the queue",
+                             "Slow start ends with more of the flow's packets in the queue",
                              "Vegas paper, modified slow-start mechanism")
             .logarithmic(1.0),
         number<P, &P::loss_reduction_factor>("loss_reduction_factor", 0.1, 0.95, "",
@@ -120,7 +120,7 @@ void Vegas::end_round(bool app_limited) {
     difference_packets_ = window_ * (1.0 - share);
     if (in_slow_start()) {
         if (!window_stood || difference_packets_ <= parameters_.gamma) return;
-        // What the path holds without a queue, and one packet, as Linux and ns-3 set it.
+        // The data that the path holds without a queue, and one packet, as Linux and ns-3 set it.
         window_ = std::max(std::min(window_, window_ * share + 1.0), kMinimumWindow);
         slow_start_threshold_ = window_;
     } else if (difference_packets_ < parameters_.alpha) {
@@ -183,7 +183,7 @@ ControllerSnapshot Vegas::snapshot() const {
 }
 
 ControllerSpecification vegas_specification() {
-    return {"vegas", "Vegas: the window follows the number of its own packets in the queue, from the RTT",
+    return {"vegas", "Vegas: the window follows the number of the flow's packets in the queue, from the RTT",
             "Brakmo and Peterson, IEEE JSAC 13:8, 1995", specifications(table(), VegasParameters()),
             construct<Vegas>};
 }

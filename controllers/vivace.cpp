@@ -93,7 +93,7 @@ private:
     static constexpr double kDeviations = 2.0;    // kInflationToleranceGain
     static constexpr double kWeight = 0.1;        // kAlpha
 
-    // Of a linear regression over the intervals' numbers.
+    // The slope of a linear regression over the intervals' numbers.
     double slope() const {
         double sum = 0.0, spread = 0.0;
         for (std::size_t i = 0; i < kHistory; ++i) {
@@ -156,8 +156,8 @@ private:
     double boundary_exceeded_ = 0.0;  // changes beyond the boundary, less those within it
 };
 
-// A rise of the RTT counts where it is more than the noise around it, or where a trend goes on over
-// intervals; a fall never does.
+// A rise of the RTT counts if it is larger than the noise around it, or if a trend continues over several
+// intervals. A fall never counts.
 Vivace::Measured Vivace::measured(const MonitorInterval& interval) {
     double gradient = interval.rtt_gradient();
     const bool rises = trend_.rises(interval.mean_rtt());

@@ -1,4 +1,4 @@
-// What the window-based controllers share: the recovery period and the pacing rate.
+// Parts that the window-based controllers share: the recovery period and the pacing rate.
 #pragma once
 
 #include "controllers/controller.hpp"

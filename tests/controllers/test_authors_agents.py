@@ -290,7 +290,7 @@ def test_agent_is_named_by_its_parameters(tmp_path):
 
 def test_policy_is_no_controller_and_an_agent_no_policy(tmp_path):
     path = random_agent("orca", tmp_path)
-    with pytest.raises(package.errors.PolicyError, match="a controller with a clock of its own"):
+    with pytest.raises(package.errors.PolicyError, match="a controller with its own clock"):
         package.load_policy(str(path))
     policy = PRETRAINED / "tuning.json"
     with pytest.raises(ScenarioError, match="is a policy of an environment, not a controller"):
