@@ -15,7 +15,7 @@ Fields given(bool is_given, const std::string& field) {
     return is_given ? Fields{field} : Fields{};
 }
 
-// What `field_of` says of each direction of each bottleneck, where it is not empty.
+// The results of `field_of` for each direction of each bottleneck, without the empty ones.
 template <class FieldOf>
 Fields of_links(const Scenario& scenario, FieldOf field_of) {
     Fields fields;

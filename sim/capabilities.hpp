@@ -1,4 +1,4 @@
-// What not every engine can do, in one table: both engines refuse by it, and so does Scenario.check_engine.
+// One table of what only one engine can do. Both engines and Scenario.check_engine refuse scenarios by it.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ std::optional<Problem> hops_problem(const Flow& flow, std::size_t hops, const st
     return std::nullopt;
 }
 
-// What keeps its order up to a hop is handed on to the next one in this order.
+// A hop hands packets on to the next one in the order in which they arrived, so this order must be kept.
 std::optional<Problem> link_problem(const Link& link, bool may_have_trace, const std::string& name) {
     const auto refused = [&](const std::string& field, const std::string& why) {
         return Problem{name + "." + field, "not in a chain: " + why, "leave out " + field + " or chain"};

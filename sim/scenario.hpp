@@ -1,6 +1,6 @@
-// What to simulate, as plain data: both engines read the same structures. The Python models in envs/scenarios
-// validate and fill them. A new field is a member and its name in the structure's QUICGYM_FIELDS here, and a
-// field of the model there; what only one engine can do is a row of sim/capabilities.cpp.
+// A scenario as plain data, which both engines read. The Python models in envs/scenarios validate and fill
+// these structures. To add a field, add a member here with its name in the structure's QUICGYM_FIELDS, and a
+// field to the model there. If only one engine can do it, add a row to sim/capabilities.cpp.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,8 @@ struct RateStep {
     QUICGYM_FIELDS(RateStep, at, rate_bits_per_second)
 };
 
-// What arrives from `at` on takes another path, with a queue of its own. What has arrived before stays on the
-// path that it took.
+// From `at` on, arriving packets take another path with a separate queue. Packets that arrived before stay on
+// the path that they took.
 struct Reroute {
     Time at = 0;
     std::uint64_t rate_bits_per_second = 0;
@@ -141,8 +141,8 @@ struct PageObject {
     QUICGYM_FIELDS(PageObject, size_bytes, after)
 };
 
-// What the sending application writes: by itself, or as the receiving one asks (request_response, web_page
-// and video). Rates are stream bytes on the application's side.
+// The data that the sending application writes: by itself, or when the receiving one asks for it
+// (request_response, web_page and video). Rates count stream bytes on the application's side.
 struct Application {
     ApplicationKind kind = ApplicationKind::bulk;
     std::uint64_t size_bytes = 0;                  // transfer
@@ -196,8 +196,8 @@ struct Flow {
     Time access_delay = 0;                          // each end, one way
     Time extra_delay = 0;                           // added to the sender's access link in each direction
     std::uint64_t mtu_bytes = 0;  // IPv4, of both ends; larger packets go as fragments; 0: never
-    // Of a chain: the hops that it passes, counted from 1 from the senders' side. Data that goes backward
-    // passes them from the last to the first.
+    // In a chain, the hops that the flow passes, counted from 1 from the senders' side. Data that goes
+    // backward passes them from the last to the first.
     std::uint32_t first_hop = 1;
     std::uint32_t last_hop = 0;  // 0: the chain's last
     std::uint64_t max_datagram_bytes = 1200;
@@ -214,12 +214,12 @@ struct Flow {
     bool stale_rate_samples = false;    // delivery-rate samples may keep an older interval
     // Habits of the QUIC module for ns-3 (docs/reports/reproduction.md); 0 and false: RFC 9000 and RFC 9002.
     std::uint64_t window_update_bytes = 0;  // in order, after which MAX_DATA leaves; 0: half of the window
-    std::uint64_t acks_for_max_data = 0;  // of so many ACK frames of the receiver one has MAX_DATA beside it
-    bool acknowledges_alone = false;      // only packets without other frames count as acknowledgements
-    Time probe_timeout = 0;               // of both ends, in place of the one that the RTT gives
-    bool losses_by_count = false;         // of packets alone: no detection of losses by time
-    std::uint64_t segment_bytes = 0;      // a full packet as the controller counts it; 0: the datagram
-    std::uint64_t uncounted_bytes = 0;    // of each datagram: not in flight
+    std::uint64_t acks_for_max_data = 0;    // one of so many ACK frames comes with MAX_DATA; 0: none does
+    bool acknowledges_alone = false;        // only packets without other frames count as acknowledgements
+    Time probe_timeout = 0;                 // of both ends, in place of the one that the RTT gives
+    bool losses_by_count = false;           // of packets alone: no detection of losses by time
+    std::uint64_t segment_bytes = 0;        // a full packet as the controller counts it; 0: the datagram
+    std::uint64_t uncounted_bytes = 0;      // of each datagram: not in flight
 
     // controller_factory is set by what it is made of.
     QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, guard, safe_envelope,
@@ -231,7 +231,7 @@ struct Flow {
                    segment_bytes, uncounted_bytes)
 };
 
-// Transfers that arrive as a Poisson process at one pair of hosts, each over a connection of its own.
+// Transfers that arrive as a Poisson process at one pair of hosts, each over a new connection.
 struct ShortFlows {
     Flow flow;  // every connection; its application is a transfer. They arrive from start up to stop.
     double arrivals_per_second = 0.0;
@@ -241,7 +241,7 @@ struct ShortFlows {
 };
 
 // A wireless LAN of 802.11n at 5 GHz with one spatial stream, in place of the bottleneck. Each
-// flow's receiver is a station of its own.
+// flow's receiver is a separate station.
 struct Wifi {
     std::uint32_t channel_width_mhz = 0;  // 20 or 40
     std::uint32_t mcs = 0;                // 0 to 7: modulation and coding of every data frame
@@ -302,7 +302,7 @@ inline bool may_overtake(const Link& link) {
     return link.reordering || !link.reroutes.empty();
 }
 
-// The path that packets take after so many reroutes, at least one, as a link of its own.
+// The path that packets take after so many reroutes (at least one), as a separate link.
 inline Link path_of(const Link& link, std::size_t reroutes) {
     Link path = link;
     path.reroutes.clear();
@@ -311,7 +311,7 @@ inline Link path_of(const Link& link, std::size_t reroutes) {
     return path;
 }
 
-// As a message calls it: "chain.0.reverse".
+// The name of a hop in messages, such as "chain.0.reverse".
 inline std::string name_of_hop(DataDirection direction, std::size_t hop) {
     const bool is_forward = direction == DataDirection::forward;
     if (hop == 0) return is_forward ? "bottleneck" : "reverse";
@@ -320,8 +320,8 @@ inline std::string name_of_hop(DataDirection direction, std::size_t hop) {
 
 inline constexpr std::size_t kMaxHops = 16;
 
-// Of the random numbers that a hop's queue discipline draws: both engines draw the same. Each path that
-// packets take after a reroute has its own.
+// The stream of random numbers for a hop's queue discipline, which is the same in both engines. Each path
+// that packets take after a reroute has its own.
 inline std::uint64_t queue_stream(DataDirection direction, std::size_t hop, std::size_t reroutes = 0) {
     return 2 * (hop + kMaxHops * reroutes) + (direction == DataDirection::forward ? 0 : 1);
 }
@@ -334,12 +334,12 @@ struct HopRange {
     bool contains(std::size_t hop) const { return first <= hop && hop <= last; }
 };
 
-// What a flow passes, of a scenario that check_chain accepts.
+// The hops that a flow passes, in a scenario that check_chain accepts.
 inline HopRange hops_of(const Scenario& scenario, const Flow& flow) {
     return {flow.first_hop - 1, (flow.last_hop == 0 ? hop_count(scenario) : flow.last_hop) - 1};
 }
 
-// What is wrong with a scenario: the field as a scenario file has it, the fact, and the remedy.
+// An error in a scenario: the field as a scenario file names it, the fact, and the remedy.
 struct Problem {
     std::string field;
     std::string text;

@@ -1,5 +1,5 @@
-// A run, in three parts by what a caller may do with it: watch it, steer its flows, read what was recorded.
-// The native engine and the ns-3 host are all three.
+// The interface of a run. It has three parts, because not every run offers all of them: a caller may watch
+// the run, steer its flows, and read its records. The native engine and the ns-3 host implement all three.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ struct FlowStatistics {
     double send_rate_variance = 0.0;
     std::uint64_t receive_rate_bins = 0;
     double receive_rate_variance = 0.0;
-    // Of video: the time that it played, and that it stood still for an empty buffer after it had begun.
+    // For video: how long it played, and how long it stalled with an empty buffer after it had begun.
     double playing_seconds = 0.0;
     double stalled_seconds = 0.0;
 
@@ -94,7 +94,7 @@ struct FlowTotals {
     RateSums receive_rates;
     std::vector<double> max_windows_packets;  // from each mark to the next, the last one to this mark
 
-    // What happened since a mark of the same flow. `start`, `completion`, `queues`, `min_rtt` and
+    // The statistics since a mark of the same flow. `start`, `completion`, `queues`, `min_rtt` and
     // `lowest_rtt` are those at this mark. Rates vary over the whole seconds that ended in between. Throws
     // std::invalid_argument where `earlier` is not the earlier one.
     FlowStatistics since(const FlowTotals& earlier) const;
@@ -120,7 +120,7 @@ struct TraceSample {
                    sent_bytes, delivered_bytes, lost_bytes, received_bytes, dropped_packets, mode)
 };
 
-// What an environment reads of a flow after every decision: cheap, unlike FlowStatistics.
+// The state of a flow that an environment reads after every decision. It is cheap, unlike FlowStatistics.
 struct FlowState {
     Time start = 0;            // with jitter
     Time completion = kNever;  // as in FlowStatistics, like the counters below
@@ -155,7 +155,7 @@ struct Transfer {
     QUICGYM_FIELDS(Transfer, start, completion, size_bytes, lost_packets)
 };
 
-// What all connections of one entry of short flows have had, so far.
+// Totals so far of all connections of one entry of short flows.
 struct ShortFlowTotals {
     std::uint64_t received_packets = 0;
     std::uint64_t received_bytes = 0;   // UDP payloads
@@ -184,7 +184,7 @@ struct Delivery {
     QUICGYM_FIELDS(Delivery, flow, packet_number, time, sent)
 };
 
-// What can be watched of a run: of a simulation, or of one that has happened elsewhere.
+// A run that can be watched: a simulation, or a run that has happened elsewhere.
 class Watched {
 public:
     Watched() = default;
@@ -200,7 +200,8 @@ public:
     // The number of bottlenecks in a row. Queues are those of the forward direction.
     virtual std::size_t hop_count() const = 0;
     virtual QueueSample queue(std::size_t hop) const = 0;  // before a hop, now
-    // What waits now before the access link of the flow's sending host, none of it being transmitted.
+    // The packets that wait now before the access link of the flow's sending host, without the one that is
+    // being transmitted.
     virtual QueueSample access_queue(std::size_t flow) const = 0;
     // The entries of the scenario's short flows, in its order. An engine that cannot have them has none.
     virtual std::size_t short_flow_count() const { return 0; }
@@ -225,7 +226,7 @@ public:
     virtual void set_parameters(std::size_t flow, const ParameterValues& values) = 0;
 };
 
-// What a simulation keeps of its flows and queues.
+// The records that a simulation keeps of its flows and queues.
 class Records {
 public:
     virtual ~Records() = default;
@@ -238,9 +239,9 @@ public:
     virtual double queue_occupancy_seconds() const = 0;
     // In order of time, then flow; those of short flows are not recorded.
     virtual std::vector<Delivery> deliveries() const = 0;
-    // Of an entry of short flows, in order of arrival.
+    // The transfers of an entry of short flows, in order of arrival.
     virtual std::vector<Transfer> transfers(std::size_t /*entry*/) const { return {}; }
-    // What a flow's receiving application has asked for, in order; empty where it does not ask.
+    // The requests of a flow's receiving application, in order; empty if it does not ask for anything.
     virtual std::vector<Transfer> requests(std::size_t flow) const = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace quicgym {
 
-// What a stream is for. Streams of different purpose or index are independent, so that adding a
+// The purpose of a stream. Streams of different purpose or index are independent, so that adding a
 // flow or switching loss on does not change what any other stream draws.
 enum class RandomPurpose : std::uint64_t {
     flow_start = 1,

@@ -48,7 +48,7 @@ public:
         bin_end_ = kNever;
     }
 
-    // As `advance` would leave them.
+    // The sums that `advance` would leave.
     RateSums at(Time now, std::uint64_t total_bytes) const {
         RateBins bins = *this;
         bins.advance(now, total_bytes);

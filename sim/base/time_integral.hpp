@@ -36,7 +36,7 @@ public:
         const Wide open = now > since_ ? static_cast<Wide>(level_) * static_cast<Wide>(now - since_) : 0;
         return static_cast<double>(sum_ + open) * 1e-9;
     }
-    // Of the levels that lasted, and the present one.
+    // The highest level that lasted for some time, or the present one if it is higher.
     std::uint64_t maximum() const {
         std::uint64_t highest = std::max(maximum_, level_);
         for (const std::uint64_t maximum : maxima_) highest = std::max(highest, maximum);

@@ -1,4 +1,4 @@
-// What an agent can do: the action spaces, and what applies an agent's actions to its flow.
+// The action spaces, and the actuators that apply an agent's actions to its flow.
 //
 // A file of this folder adds a space by registering it; nothing else names it. See window_action.cpp.
 #pragma once
@@ -38,7 +38,8 @@ struct ActionSpace {
     std::map<std::string, std::vector<std::string>> groups{};
 
     std::size_t size() const { return coordinates.size(); }
-    // What an observation shows of the action in force: the coordinates, or a 1 in the choice's place.
+    // The numbers with which an observation shows the action in force: its coordinates, or a 1 in the place
+    // of the choice.
     std::size_t shown_size() const { return std::max(coordinates.size(), choices.size()); }
     // Brings finite coordinates to [-1, 1]; leaves choices as they are.
     void clip(std::span<float> action) const;

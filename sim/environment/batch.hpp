@@ -64,7 +64,7 @@ public:
     void close(std::size_t simulation) { episodes_.at(simulation).reset(); }
 
     Buffers& buffers() { return buffers_; }
-    // As Simulation::one_thread.
+    // See Simulation::one_thread.
     OneThread& one_thread() const { return one_thread_; }
 
     std::size_t action_size() const { return settings_.action_space->size(); }

@@ -1,4 +1,4 @@
-// What a bottleneck could have sent in a span of time, whatever was offered to it.
+// The bytes that a bottleneck could have sent in a span of time, no matter how much was offered to it.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@
 
 namespace quicgym::environment {
 
-// What all episodes of a batch have in common.
+// The settings that all episodes of a batch share.
 struct Settings {
     const ActionSpace* action_space;
     const ObservationLayout* observation;
@@ -45,7 +45,7 @@ struct Status {
     bool truncated = false;   // the time is up
 };
 
-// A copy goes on as the original would, independently of it. Copying throws what Simulation::clone throws.
+// A copy continues like the original, independently of it. Copying throws what Simulation::clone throws.
 class Episode {
 public:
     // Runs up to the moment at which the first agent's flow starts. Takes a simulation of the scenario.

@@ -37,7 +37,7 @@ private:
     std::uint64_t count_ = 0;
 };
 
-// Of columns about the interval, which there has not been when an episode begins.
+// The value of a column about the last interval; when an episode begins there has been no interval yet.
 double of_interval(const Reading& reading, double value) {
     return reading.meter.mean().has_outcomes() ? value : kNotMeasured;
 }

@@ -1,4 +1,4 @@
-// What a run achieves, measured over intervals: outcomes, and the columns of `info`.
+// Measures a run over intervals: its outcomes, and the columns of `info`.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace quicgym::environment {
 
-// A copy goes on with a copy of the run.
+// A copy continues with a copy of the run.
 class Meter {
 public:
     struct Settings {
@@ -53,7 +53,7 @@ public:
     const ShortFlowTotals& short_flow_totals(std::size_t mark, std::size_t entry) const {
         return short_flow_totals_.at(mark).at(entry);
     }
-    // As Records::queue_occupancy_seconds; throws the same.
+    // See Records::queue_occupancy_seconds, which throws the same.
     double queue_occupancy_seconds(std::size_t mark) const { return queue_occupancies_.at(mark); }
 
 private:
@@ -92,7 +92,7 @@ private:
     // mean of the shares is all that was carried over all that could have been.
     std::vector<double> mean_hop_rates_;
     double mean_capacity_rate_ = 0.0;  // their sum
-    // Of a chain: of the forward flows that were active when the last interval began.
+    // In a chain, the fairness among the forward flows that were active when the last interval began.
     MaxMinFairness fairness_;
     std::vector<HopRange> active_hops_;
     std::vector<double> fair_rates_;
@@ -104,7 +104,7 @@ private:
     std::vector<double> queue_occupancies_;                        // per mark
 };
 
-// What the columns of `info` are taken from.
+// The source from which the columns of `info` are computed.
 struct Reading {
     Reading(const Meter& meter, const Watched& run);
     void choose(std::size_t of_flow);
@@ -117,8 +117,8 @@ struct Reading {
     Outcome own{};  // of the flow
 };
 
-// What is known beside the observation, the network's secrets included: one row of numbers per agent. Columns
-// about the interval are NaN when the episode begins, since there has been none.
+// A column of `info`, which has a row of numbers per agent and includes what only the network knows. Columns
+// about the interval are NaN when the episode begins, because there has been no interval yet.
 struct InfoColumn {
     std::string_view name;
     std::string_view description;

@@ -1,4 +1,4 @@
-// What an agent sees: features that a real sender can measure, finite and bounded.
+// The observations of agents: features that a real sender can measure, finite and bounded.
 //
 // A file of this folder adds a layout by registering it; nothing else names it. See spans_observation.cpp.
 #pragma once
@@ -59,7 +59,7 @@ public:
     virtual float* write(float* out) const = 0;
 };
 
-// What observers of one kind write.
+// The layout of the numbers that observers of one kind write.
 struct ObservationLayout {
     std::string_view name;
     // In the order of writing, for a history of so many decisions.

@@ -10,10 +10,10 @@
 
 namespace quicgym::environment {
 
-// Of a space with `decode` and `encode`.
+// Makes the actuator of a space that has `decode` and `encode`.
 std::unique_ptr<Actuator> make_mapped_actuator(const ActionSpace& space, std::size_t flow);
 
-// Of a space whose parts are used, so that decoding them allocates nothing.
+// A space whose parts are used has at most so many coordinates, so that decoding allocates nothing.
 inline constexpr std::size_t kMostCoordinates = 64;
 
 // The space's part with these coordinates or groups; `whole` outlives it. Throws std::invalid_argument that

@@ -43,7 +43,7 @@ inline constexpr std::array<BoundedFeature, 9> kSpanFeatures{{
 
 constexpr Time kRecent = 10 * kSecond;
 constexpr std::size_t kRecentIntervals = 10;
-// What comes as near as this to the lowest or highest value so far is the same again.
+// A value this near to the lowest or highest so far counts as reaching it again.
 constexpr double kNear = 0.05;
 
 // Once, after the spans of `spans`.
@@ -103,16 +103,16 @@ private:
         double marks = 0.0;
         double rtt_samples = 0.0;
         double rtt_seconds = 0.0;
-        // Of logarithms, one for each interval; of bytes, and of bytes per second.
+        // Sums over the intervals of the logarithms of bytes, and of bytes per second.
         double log_window = 0.0;
         double log_pacing_rate = 0.0;
         double log_in_flight = 0.0;
-        // Of this interval alone.
+        // These are about the last interval alone.
         double rtt = 0.0;            // seconds; without a sample the one before
         double delivery_rate = 0.0;  // bytes per second
     };
 
-    // What the path is taken for.
+    // The estimate of the path.
     struct Path {
         double reference_rate;  // bytes per second
         double base_rtt;        // seconds
@@ -139,7 +139,7 @@ double log_ratio(double numerator, double denominator) {
     return numerator > 0.0 && denominator > 0.0 ? std::log10(numerator / denominator) : 0.0;
 }
 
-// Of a share, in which 0.1% and 1% differ as much as 10% and 100% do.
+// The logarithm of a share, in which 0.1% and 1% differ about as much as 10% and 100% do.
 double log_share(double part, double whole) {
     return whole > 0.0 ? std::log10(1.0 + 1000.0 * std::min(1.0, part / whole)) : 0.0;
 }

@@ -185,7 +185,7 @@ void EmulatedNetwork::for_each_arrival(DataDirection way, std::size_t number, Ti
     Stage& stage = stages_[index(way)][number];
     while (!stage.arriving.empty() && stage.arriving.front().transit.arrival < end) {
         Arriving next = pop(stage);
-        // As NativeSimulation::for_each_arrival_in_chain() has it.
+        // The same rule as in NativeSimulation::for_each_arrival_in_chain().
         if (next.rank == kHandedOn && way == DataDirection::backward) ++next.transit.scheduled;
         const Record& record = records_[record_of(next.position)];
         if (stage.hop.policer && !stage.hop.policer->admits(next.transit.arrival, record.wire_bytes)) {

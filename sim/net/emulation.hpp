@@ -20,7 +20,7 @@
 
 namespace quicgym::net {
 
-// What became of a packet.
+// The fate of a packet.
 QUICGYM_ENUM(Fate, delivered, dropped, lost, held)
 // dropped: by a queue or a policer; lost: on a wire; held: by a link that stays silent for good.
 
@@ -49,7 +49,7 @@ public:
         quic::Ecn ecn;
     };
 
-    // What has happened on one way up to a time. Bytes are those on the wire.
+    // Totals of one direction up to a time. Bytes are those on the wire.
     struct Totals {
         std::uint64_t sent_packets = 0;
         std::uint64_t sent_bytes = 0;
@@ -86,7 +86,7 @@ public:
     // although a queue that is first in, first out knows its fate at once. `now` may lie before the time up
     // to which the network has advanced, by at most lookahead().
     Totals totals(DataDirection way, Time now) const;
-    // What waits before the first hop of a way, that of the bottleneck or of the way back over it.
+    // The queue before the first hop of a direction: the bottleneck, or the first hop of the way back.
     QueueSample queue(DataDirection way, Time now) const;
 
     // From now on, before the first packet, what passes is recorded. Throws std::invalid_argument for an

@@ -4,7 +4,7 @@
 // There is no global event queue. The bottleneck and the hosts take turns, as conservative parallel
 // simulation has it (Chandy and Misra 1979). The bottleneck serves its arrivals in order of time, up to
 // the first that a host could still send; then each host runs on its own, up to the first packet that
-// could still come through. So time goes on by half of the shortest flow's empty RTT in each turn, and
+// could still come through. So time advances by half of the shortest flow's empty RTT in each turn, and
 // order across hosts does not matter within one. In a chain all bottlenecks are served up to the same time,
 // one after the other in the direction of the packets, so that each knows what the one before hands on.
 #pragma once
@@ -102,7 +102,7 @@ private:
 
     void add_hops(Direction& direction, const Scenario& scenario, std::uint64_t seed);
     void serve(Direction& direction, Time end);
-    // What arrives before `until` is offered to the link, and what it starts before `end` leaves.
+    // Offers packets that arrive before `until` to the link, which sends those that it starts before `end`.
     void serve_hop(Direction& direction, std::size_t number, BottleneckLink& link, Time until, Time end);
     void serve_hop(Direction& direction, std::size_t number, ManagedLink& link, Time until, Time end);
     template <class Visit>
@@ -121,9 +121,10 @@ private:
     // Puts down how long the pair's data packets have waited in the queues that they left.
     template <class Totals>
     void add_queueing(std::size_t pair, Totals& totals) const;
-    // Of the pair's packets that wait in a drop-tail queue, where their departure is settled already.
+    // The delays of the pair's packets that wait in a drop-tail queue, where their departure is already
+    // known.
     DelayHistogram waiting_delays(std::size_t pair) const;
-    // Of those that have left.
+    // The delays of the pair's packets that have left the queue.
     DelayBuckets queue_delays(std::size_t pair) const;
     void take_samples();
     const Direction& data_direction(std::size_t pair) const {

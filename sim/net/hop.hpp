@@ -23,7 +23,7 @@ struct AtHop {
     std::uint32_t flow;
 };
 
-// What one hop hands on to the next, in the order in which it was transmitted, which is that of arrival.
+// The packets that one hop hands on to the next, in the order of transmission, which is that of arrival.
 class Handover {
 public:
     void push(const AtHop& packet) {
@@ -63,7 +63,7 @@ void for_each_route(Hop& hop, Time end, Serve serve) {
     }
 }
 
-// What waits on all routes, and the integral over time of it.
+// The packets that wait on all routes, and their integral over time.
 QueueSample waiting(const Hop& hop, Time now);
 double occupancy_seconds(const Hop& hop, Time now);
 

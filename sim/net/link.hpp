@@ -64,7 +64,7 @@ public:
     // Packets must be offered in the order in which they arrive.
     Outcome offer(const Transit& arriving, std::uint64_t wire_bytes, std::uint32_t flow);
 
-    // What waits after every event up to and at `now`; the packet being transmitted not counted.
+    // The packets that wait after every event up to and at `now`, without the one being transmitted.
     QueueSample waiting(Time now) const;
 
     // The integral over time, up to `now`, of what waits, in the unit of the queue's limit.

@@ -1,8 +1,8 @@
 // One direction of the bottleneck whose queue is in the hands of a discipline. A discipline may decide when a
 // packet leaves, so this link has events, where a drop-tail link computes a departure at the arrival.
 //
-// As ns-3 has it with a queue disc before a device: the device takes one packet ahead of the one that it
-// transmits. The discipline hands it out when the packet before it begins its transmission.
+// Like an ns-3 device with a queue disc: the device holds one packet besides the one that it transmits. The
+// discipline hands it out when the packet before it begins its transmission.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ public:
     void offer(const Transit& arriving, const QueuedPacket& packet, Depart depart, Drop drop) {
         for (;;) {
             if (woken_at_ != kNever) {
-                // What arrives at one instant comes before the discipline is asked for the next packet.
+                // Packets that arrive at the same instant come before the discipline is asked for the next.
                 if (woken_at_ >= arriving.arrival) break;
                 wake(drop);
             } else {
@@ -80,7 +80,7 @@ public:
     // When the next transmission starts of the packets that were offered; kNever: there is none.
     Time next_start() const { return next_start_; }
 
-    // What waits, in the discipline or as the next; the packet being transmitted not counted.
+    // The packets that wait, in the discipline or as the next one, without the one being transmitted.
     QueueSample waiting(Time now) const {
         return {now, discipline_->packets() + holds_next_,
                 discipline_->bytes() + discipline_->packets() * kFramingBytes +

@@ -16,7 +16,7 @@
 
 namespace quicgym::net {
 
-// What the network needs of a packet. Kept apart from the bytes, which only the endpoints touch.
+// The part of a packet that the network needs. The bytes are kept elsewhere, since only endpoints touch them.
 struct Packet {
     // To the bottleneck first, to the receiver once the bottleneck served it; kNoTransit while it waits, and
     // from the first hop of a chain to the last.
@@ -66,8 +66,8 @@ public:
         }
     }
 
-    // What waits before the access link after every event up to and at `now`; the packet being transmitted
-    // not counted.
+    // The packets that wait before the access link after every event up to and at `now`, without the one
+    // being transmitted.
     QueueSample waiting_at_entry(Time now) const {
         QueueSample waiting{now, 0, 0};
         for (std::uint64_t i = tail_; i != middle_ && packets_[i - 1].transit.scheduled > now; --i) {
@@ -111,7 +111,7 @@ public:
     }
 
 private:
-    // What next_arrival() has to look at.
+    // The order of arrival decides what next_arrival() has to look at.
     enum class Order : std::uint8_t { of_packets, of_fragments, overtaking };
 
     [[gnu::always_inline]] void push_packet(AccessLink& link, Time now, std::uint32_t wire_bytes,
@@ -128,7 +128,7 @@ private:
         datagrams_.make_room(oldest, tail_);
     }
 
-    // What few scenarios need is not inlined, so that what every packet needs is.
+    // Functions that few scenarios need are not inlined, so that those that every packet needs can be.
 
     // RFC 791 3.2: the content of each fragment but the last is a multiple of eight bytes.
     [[gnu::cold, gnu::noinline]] void push_fragments(AccessLink& link, Time now) {
@@ -169,7 +169,7 @@ private:
         return kNever;
     }
 
-    // What is still on the wire may arrive later than this, when others are before it on the access link.
+    // A packet on the wire may arrive later than this, if others are before it on the access link.
     [[gnu::noinline]] Time next_arrival_of_any() {
         if (overtaking_->has_delivered() && head_ == overtaking_->first_delivered() + 1) {  // popped
             packets_[overtaking_->first_delivered()].gone = true;

@@ -1,5 +1,5 @@
-// What passes an emulated network, of each path in equal intervals: what the engine's statistics and traces
-// say of a network, for flows whose endpoints are somebody else's.
+// Records the packets that pass an emulated network, for each path in equal intervals. It replaces the
+// engine's statistics and traces for flows whose endpoints are not quicgym's.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ public:
 
     bool is_on() const { return interval_ > 0; }
 
-    // What happened at a time, for row `ceil(time / interval)`. Later than the last row: not recorded.
+    // Adds an event to row `ceil(time / interval)`. Events later than the last row are not recorded.
     template <class Add>
     void add(std::size_t path, Time time, Add add) {
         if (!is_on()) return;

@@ -11,7 +11,7 @@ namespace quicgym::net {
 // The bucket is full at first. Exact: tokens are counted in 10^-9 bits.
 class TokenBucket {
 public:
-    // Of a Policer or a Shaper.
+    // `limits` is a Policer or a Shaper.
     template <class Limits>
     explicit TokenBucket(const Limits& limits)
         : rate_bits_per_second_(limits.rate_bits_per_second),

@@ -60,7 +60,7 @@ private:
     std::array<Entry, kEntries> entries_;
 };
 
-// What a discipline takes for the link's rate: of a trace, its mean.
+// The rate of the link for a queue discipline; for a trace it is the mean rate.
 inline std::uint64_t nominal_rate_bits_per_second(const Link& link) {
     const std::vector<std::uint32_t>& times_ms = link.delivery_opportunities_ms;
     if (times_ms.empty()) return link.rate_bits_per_second;
@@ -91,8 +91,8 @@ public:
         Time finish;
     };
 
-    // Of the next packet, which is the first in the queue from `ready` on. `continues`: the transmission
-    // before it ends then, and this packet waited for that. kNever: the link stays silent.
+    // The transmission of the next packet, which is the first in the queue from `ready` on. `continues` says
+    // that the transmission before it ends then and this packet waited for it. kNever: the link stays silent.
     Transmission next(Time ready, std::uint64_t wire_bytes, bool continues) {
         if (has_fixed_rate_) return {ready, ready + times_(wire_bytes)};
         return next_by_schedule(ready, wire_bytes, continues);
@@ -128,7 +128,7 @@ private:
         }
     }
 
-    // As mahimahi has it: an opportunity carries up to 1500 bytes, of several packets or of a part of one.
+    // Like mahimahi: an opportunity carries up to 1500 bytes, of several packets or of a part of one.
     // The trace repeats, with its last time as period.
     Time departure_by_trace(Time ready, std::uint64_t wire_bytes) {
         const Time period = opportunities_ms_.back() * kMillisecond;

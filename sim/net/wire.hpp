@@ -1,5 +1,5 @@
-// What happens to a packet after its transmission: the wire delays it and may lose it. The ns-3 host asks the
-// same class, so that both engines draw the same numbers.
+// The wire delays a packet after its transmission, and may lose it. The ns-3 host uses the same class, so
+// that both engines draw the same random numbers.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ public:
         bool lost;  // at its arrival
     };
 
-    // Of a packet with this transmission. Packets must come in the order of their transmissions.
+    // The passage of a packet with this transmission. Packets must come in the order of their transmissions.
     Passage pass(Time start, Time finish) {
         const Time arrival = has_fixed_delay_ ? finish + delay_ : arrival_by_schedule(start, finish);
         return {arrival, loss_.active() && loss_.lose_next(start)};
@@ -93,7 +93,7 @@ inline Time shortest_delay(const Link& link) {
     return shortest;
 }
 
-// Of the path that packets take after so many reroutes.
+// The wire of the path that packets take after so many reroutes.
 inline Wire wire_of_hop(const Scenario& scenario, DataDirection direction, std::size_t hop,
                         std::uint64_t seed, std::size_t reroutes = 0) {
     const bool is_forward = direction == DataDirection::forward;

@@ -33,7 +33,7 @@ void BottleneckMonitor::watch(ns3::Ptr<ns3::Queue<ns3::Packet>> device_queue, ns
     }
 }
 
-// Of the device's queue or the disc's: ns-3 tells before it takes the new value over.
+// Traces the queue of the device or of the disc. ns-3 calls this before it stores the new value.
 void BottleneckMonitor::on_occupancy(std::uint32_t before, std::uint32_t after) {
     occupancy_.set(now(), occupancy_.level() + after - before);
 }

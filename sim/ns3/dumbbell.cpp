@@ -155,7 +155,7 @@ void Dumbbell::connect_hop(const Scenario& scenario, std::size_t hop, std::uint6
     }
 }
 
-// Each reroute has a channel of its own between the same routers, over which one of the two devices sends.
+// Each reroute has a separate channel between the same routers, over which one of the two devices sends.
 void Dumbbell::add_reroutes(Ends& ends, const Scenario& scenario, DataDirection direction, std::size_t hop,
                             std::uint64_t seed) {
     const Link& link = link_of_hop(scenario, direction, hop);
@@ -182,7 +182,7 @@ void Dumbbell::add_reroutes(Ends& ends, const Scenario& scenario, DataDirection 
     }
 }
 
-// What a path has beside its device.
+// Sets up the parts of a path other than its device.
 void Dumbbell::watch(End& end, const Scenario& scenario, const Link& link, std::uint64_t random_stream) {
     const auto disc = install_queue_disc(end.device, link, scenario, random_stream);
     end.monitor->watch(end.device->GetQueue(), disc, link.queue_unit);

@@ -1,4 +1,4 @@
-// What the host asks of a flow, whatever its transport.
+// The interface through which the host uses a flow, whatever its transport.
 #pragma once
 
 #include <exception>
@@ -13,7 +13,7 @@ public:
 
     virtual Time start() const = 0;
     virtual void add_statistics(Time now, FlowStatistics& statistics) const = 0;
-    // What Simulation::totals has beside the statistics.
+    // Adds the part of Simulation::totals other than the statistics.
     virtual void mark(Time now, FlowTotals& totals) = 0;
     virtual std::vector<Transfer> requests() const { return {}; }  // as Simulation::requests
     virtual TraceSample sample(Time now) const = 0;

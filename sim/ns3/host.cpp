@@ -104,7 +104,7 @@ public:
                                         " ns lies before the current time, " + std::to_string(now_) + " ns");
         }
         if (failed_) throw std::runtime_error("this simulation ended with an error; make a new one");
-        // With a context of its own, so that any thread may call and everything at `until` comes first.
+        // A separate context, so that any thread may call this and all other events at `until` come first.
         ns3::Simulator::ScheduleWithContext(kStopContext, to_ns3(until - now_),
                                             [] { ns3::Simulator::Stop(); });
         do {  // a stop may be left from a run that a failure ended

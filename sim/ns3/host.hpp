@@ -47,7 +47,8 @@ private:
     std::unique_ptr<State> state_;
 };
 
-// What ns-3 takes for transmitting so many bytes, in nanoseconds: checks the native engine's arithmetic.
+// The nanoseconds that ns-3 needs to transmit so many bytes. Tests check the native engine's arithmetic with
+// it.
 Time ns3_transmission_time(std::uint64_t bytes, std::uint64_t rate_bits_per_second);
 
 }  // namespace quicgym::ns3_host

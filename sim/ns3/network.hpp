@@ -1,4 +1,4 @@
-// What the host asks of a topology, whatever its links.
+// The interface through which the host uses a topology, whatever its links.
 #pragma once
 
 #include <ns3/node.h>

@@ -1,4 +1,4 @@
-// What the bottleneck's statistics need to know of a packet: read in place, nothing is taken off.
+// The fields of a packet that the bottleneck's statistics need, read in place without removing a header.
 #pragma once
 
 #include <ns3/ipv4-header.h>
@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kLlcSnapBytes = 8;
 // On the wire and in a device's queue: the link's header of that size, IPv4 header, payload.
 std::optional<PacketView> view_of_framed_packet(const ns3::Packet& packet, std::uint32_t link_header_bytes,
                                                 std::size_t flow_count);
-// In a router and in a queue disc: the IPv4 header is kept beside the packet.
+// For routers and queue discs, where the IPv4 header is stored separately from the packet.
 std::optional<PacketView> view_of_payload(const ns3::Ipv4Header& header, const ns3::Packet& payload,
                                           std::size_t flow_count);
 std::optional<PacketView> view_of_item(const ns3::QueueDiscItem& item, std::size_t flow_count);

@@ -53,7 +53,7 @@ void PausingDevice::begin_next(bool continues) {
 
 void PausingDevice::transmit(Time duration) {
     const ns3::Ptr<ns3::Packet> packet = GetQueue()->Dequeue();
-    // As in ns-3's device: the end of the transmission is scheduled before the packet's arrival.
+    // Like ns-3's device, this schedules the end of the transmission before the packet's arrival.
     ns3::Simulator::Schedule(to_ns3(duration), &PausingDevice::complete, this);
     ns3::DynamicCast<ns3::PointToPointChannel>(GetChannel())->TransmitStart(packet, this, to_ns3(duration));
 }

@@ -17,7 +17,7 @@ class DumbbellRouting : public ns3::Ipv4RoutingProtocol {
 public:
     static ns3::TypeId GetTypeId();
 
-    // What is for `own` is delivered here (hosts only; routers have no traffic of their own).
+    // Packets to `own` are delivered here. Only hosts need this, because routers have no traffic.
     void set_own_address(ns3::Ipv4Address own) { own_ = own; }
     // Everything that no other route covers.
     void set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
@@ -25,7 +25,8 @@ public:
     // From now on it leads there.
     void change_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
                               ns3::Ipv4Address gateway);
-    // Of a router between two hops: to the senders' side, for the end hosts that add_back_route() names.
+    // For a router between two hops: the route to the senders' side, for the hosts that add_back_route()
+    // names.
     void set_back_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source, ns3::Ipv4Address gateway);
     void add_back_route(ns3::Ipv4Address client);
     // Before the queue of this device, after its route is set; `on_drop` is told of what it drops, may be

@@ -12,9 +12,9 @@
 
 namespace quicgym::ns3_host {
 
-// Calls back at the deadline or sooner: an event that was already pending is left to fire and the
-// owner looks whether it is due, which costs less than taking events out of the list. All pending
-// events are one reference-counted object, so that arming allocates nothing.
+// Calls back at the deadline or sooner. When the deadline moves to a later time, the pending event still
+// fires and the owner checks whether anything is due, because this is cheaper than taking the event out
+// of ns-3's list. All pending events are one reference-counted object, so arming allocates nothing.
 class Timer {
 public:
     Timer(std::uint32_t context, std::function<void()> callback)
@@ -22,7 +22,7 @@ public:
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 
-    // Not before the present. kNever: nothing to wait for.
+    // `deadline` must not lie in the past. kNever means that there is nothing to wait for.
     void arm(Time deadline) {
         if (deadline == kNever || (!pending_.empty() && pending_.back() <= deadline)) return;
         pending_.push_back(deadline);

@@ -1,4 +1,4 @@
-// What a policy's network is made of.
+// The layers and sizes of a policy's network.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 
 namespace quicgym::policy {
 
-// As safetensors have it: row-major.
+// A tensor in row-major order, as in safetensors.
 struct Tensor {
     std::vector<std::size_t> shape;
     std::vector<float> values;
@@ -20,7 +20,7 @@ public:
     explicit Tensors(std::map<std::string, Tensor> tensors) : tensors_(std::move(tensors)) {}
 
     Tensor take(const std::string& name, const std::vector<std::size_t>& shape);
-    // That nothing is left which the architecture does not name.
+    // Throws if a tensor is left that the architecture does not name.
     void check_all_taken() const;
 
 private:
@@ -31,11 +31,11 @@ using Activation = void (*)(std::vector<float>&);
 void tanh_each(std::vector<float>& values);
 Activation find_activation(const std::string& name);
 
-// What a caller keeps between calls, so that none allocates.
+// Memory that a caller keeps between calls, so that no call allocates.
 struct Scratch {
     std::vector<float> values;  // what the layers pass on
     std::vector<float> next;
-    // Of an LSTM: output and cell, from one observation of a flow to its next; empty: zeros.
+    // Output and cell of an LSTM, kept from one observation of a flow to the next. Empty stands for zeros.
     std::vector<float> state;
 };
 

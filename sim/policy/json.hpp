@@ -32,7 +32,7 @@ struct JsonValue {
         return std::get_if<Type>(&value);
     }
     std::optional<double> number() const;
-    // Of an object; null: it is no object, or has no such member.
+    // A member of an object. Null if this is no object or has no such member.
     const JsonValue* member(std::string_view name) const;
 };
 

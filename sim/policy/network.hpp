@@ -19,7 +19,7 @@ public:
 
     const Architecture& architecture() const { return architecture_; }
     bool chooses() const { return output_ == Output::argmax; }
-    // What it computes depends on earlier observations of the flow, by Scratch::state.
+    // Whether the output depends on earlier observations of the flow, through Scratch::state.
     bool is_recurrent() const { return lstm_.has_value(); }
     // To `scratch.values`: the coordinates, or the values by which choices are compared.
     void compute(const float* observation, Scratch& scratch) const;

@@ -255,7 +255,7 @@ void choose_controller(Policy& policy, const environment::Environment& chosen,
     policy.action_space = &environment::find_action_space(space);
 }
 
-// What the environment makes of a description; without the network.
+// The policy that a description stands for in its environment, still without the network.
 Policy policy_of(const Description& description) {
     const environment::Environment& chosen = environment::find_environment(description.environment);
     Policy policy;

@@ -15,8 +15,8 @@
 
 namespace quicgym::policy {
 
-// What a description says, with everything in range. Whether it fits its environment is open: environments
-// may also be a user's in Python.
+// The content of a description, with every value in range. Whether it fits its environment is not checked,
+// because a user may define environments in Python.
 struct Description {
     std::string name;
     std::string agent;        // of other authors (authors/agent.hpp); what environments have is empty then
@@ -55,8 +55,8 @@ struct Policy {
     std::unique_ptr<Controller> make_controller(std::uint64_t max_datagram_bytes) const;
 };
 
-// The weights are beside the description, whose name ends with .json. Throws std::invalid_argument that names
-// the file and what is wrong: with the JSON, a field, a version, the checksum or a tensor.
+// The weights are next to the description, whose name ends with .json. Throws std::invalid_argument that
+// names the file and what is wrong: with the JSON, a field, a version, the checksum or a tensor.
 Policy load_policy(const std::string& path);
 
 // The same of both files' content; errors name "description" or "weights".

@@ -15,9 +15,9 @@ namespace quicgym::quic {
 
 class AckTracker {
 public:
-    // As RFC 9000 has it.
+    // Acknowledges as often as RFC 9000 recommends.
     AckTracker() = default;
-    // As often as the flow's receiver is to acknowledge.
+    // Acknowledges as often as the scenario asks of the flow's receiver.
     explicit AckTracker(const Flow& flow)
         : ack_eliciting_threshold_(flow.ack_eliciting_threshold),
           max_ack_delay_(flow.max_ack_delay),
@@ -60,7 +60,7 @@ public:
     // Writes as many of the newest ranges as fit and leaves `reserve` bytes free behind them. A range is
     // left out once kRangeRepeats frames have carried it: a receiver of data sends hardly anything
     // that is acknowledged itself, so it cannot wait to hear that its peer knows (13.2.4). Without
-    // `settles`, what waits for an ACK goes on waiting.
+    // `settles`, packets that wait for an ACK continue to wait.
     void write(Writer& writer, Time now, std::size_t reserve, bool settles = true) {
         const auto& ranges = received_.ranges();
         const bool with_ecn = ecn_.ect_0 + ecn_.ect_1 + ecn_.ce > 0;

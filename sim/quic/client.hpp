@@ -1,7 +1,7 @@
 // The receiving application that asks for what its peer sends (request and response, a web page, adaptive
 // video), or that shows the frames of real-time media.
 //
-// A request travels to the sender in a packet of its own, over the reverse path, and is sent again when it is
+// A request travels to the sender in a separate packet, over the reverse path, and is sent again when it is
 // lost (receiver.hpp). Responses come back over the one stream, in the order of the requests.
 #pragma once
 
@@ -28,7 +28,7 @@ public:
     virtual void on_timeout(Time /*now*/) {}
     Time next_timeout() const { return next_timeout_; }  // kNever: it waits for data
 
-    // Of all responses asked for so far.
+    // The size of all responses requested so far.
     std::uint64_t requested_bytes() const { return requested_bytes_; }
     std::size_t asked() const { return asked_; }  // number of requests so far
     // One record for each request: when it was made, and when the last byte of its response arrived. Of

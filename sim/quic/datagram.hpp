@@ -10,7 +10,7 @@
 
 namespace quicgym::quic {
 
-// Holds a short header, an ACK frame with kMaxAckRanges ranges and the control frames beside it.
+// Enough for a short header, an ACK frame with kMaxAckRanges ranges and the control frames next to it.
 inline constexpr std::size_t kMaxPrefixBytes = 104;
 
 enum class Ecn : std::uint8_t { not_ect = 0, ect_1 = 1, ect_0 = 2, ce = 3 };

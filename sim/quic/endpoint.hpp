@@ -1,4 +1,4 @@
-// What the sender and the receiver have in common, and the one loop by which every host drives them.
+// The common part of sender and receiver, and the one loop by which every host drives them.
 //
 // Endpoints are sans I/O: a host tells them the time, hands in datagrams, and carries away what they write.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace quicgym::quic {
 
-// What an endpoint found in a datagram.
+// The result of reading a datagram.
 struct Receipt {
     ParseError error = ParseError::none;
     std::uint64_t packet_number = kNoPacket;  // of a new, well-formed application-data packet

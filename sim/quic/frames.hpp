@@ -139,7 +139,8 @@ constexpr bool opens(const DatagramView& datagram, std::uint64_t packet_number) 
     return datagram.sealed_number == static_cast<std::uint32_t>(packet_number);
 }
 
-// What read_frames calls; an endpoint overrides what concerns it. Not virtual: read_frames is a template.
+// The functions that read_frames calls. An endpoint hides those that it needs by its own; they are not
+// virtual, because read_frames is a template.
 struct FrameHandler {
     void on_ping() {}
     void on_ack(const AckFrame&) {}
@@ -156,7 +157,7 @@ struct FrameHandler {
 ParseError read_ack_frame(Reader& reader, bool with_ecn, AckFrame& ack);
 ParseError read_connection_close(Reader& reader, bool application, std::uint64_t& error_code);
 
-// Of almost every data packet: inlined by order, since compilers judge it too long.
+// Almost every data packet needs this, so it is always inlined; compilers would judge it too long.
 [[gnu::always_inline]] inline ParseError read_stream_frame(Reader& reader, std::uint8_t type,
                                                            StreamFrame& stream) {
     if (!reader.varint(stream.stream_id)) return ParseError::truncated;

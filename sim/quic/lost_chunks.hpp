@@ -1,4 +1,4 @@
-// What was in the packets that carry several chunks of the stream: all lost data in one datagram.
+// Remembers the content of packets that carry several chunks of the stream: all lost data in one datagram.
 #pragma once
 
 #include <array>

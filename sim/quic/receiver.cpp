@@ -241,8 +241,8 @@ void Receiver::send_packet(Time now, Datagram& out) {
     out.sealed_number = static_cast<std::uint32_t>(number);
 }
 
-// What was asked for and is not acknowledged, as far as it fits into the packet. Returns where the frame
-// ends; all behind the prefix is zero.
+// Writes the requests that are not acknowledged, as far as they fit into the packet. Returns where the frame
+// ends; everything after the prefix is zero.
 std::size_t Receiver::write_request(Writer& writer) const {
     const std::uint64_t room =
         max_datagram_bytes_ - kTagBytes - writer.position() - (kRequestRoom - kRequestBytes);

@@ -46,7 +46,7 @@ private:
     struct Handler;
 
     void on_initial(Time now, std::uint64_t number);
-    // Of almost every packet: inlined by order, as read_stream_frame() is.
+    // Almost every packet needs this, so it is always inlined, like read_stream_frame().
     [[gnu::always_inline]] void on_stream(Time now, const StreamFrame& frame);
     [[gnu::cold, gnu::noinline]] void on_other_stream(std::uint64_t stream_id, std::uint64_t offset,
                                                       std::uint64_t end);
@@ -89,7 +89,7 @@ private:
     std::uint64_t acks_for_max_data_;
     std::uint64_t ack_frames_ = 0;
     Time probe_timeout_;
-    Time extra_ack_time_ = kNever;  // when silence brings an ACK beside those that are due
+    Time extra_ack_time_ = kNever;  // when silence brings an additional ACK
     bool extra_ack_due_ = false;
     std::uint32_t extra_acks_ = 0;  // since a packet of this end was acknowledged
 

@@ -100,11 +100,11 @@ public:
     bool blocked(Written written) const {
         return first_.blocked(written.bytes) || (second_ && second_is_blocked(written));
     }
-    // Of the connection, and what has been taken of it.
+    // The connection's limit, and how much of it has been used.
     std::uint64_t limit() const { return first_.limit() + second_bytes(); }
     std::uint64_t next_offset() const { return first_.next_offset() + second_bytes(); }
 
-    // As of SendStream. With two streams take() follows, which then takes from the same.
+    // See SendStream. With two streams, the take() that follows uses the same stream.
     std::uint64_t next_chunk_offset(Written written) const {
         if (second_ && is_turn_of_second(written)) [[unlikely]]
             return second_->stream.next_chunk_offset() | kSecondStream;

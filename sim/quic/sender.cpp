@@ -12,7 +12,7 @@ namespace {
 
 // Everything around a stream chunk at its largest: short header, STREAM type, id and offset, tag.
 constexpr std::uint64_t kLargestOverheadBytes = 1 + kConnectionIdBytes + 4 + 1 + 1 + 8 + kTagBytes;
-// What an ACK frame leaves free for the frame behind it: the header of a STREAM frame is the longest.
+// An ACK frame leaves so much room for the frame after it; the header of a STREAM frame is the longest.
 constexpr std::size_t kFrameRoom = 1 + 1 + 8;
 // RFC 9001 5.4.2: header protection samples four bytes after the packet number's start.
 constexpr std::size_t kSmallestPayload = 4;
@@ -424,7 +424,7 @@ void Sender::send_lost_data(Time now, Datagram& out, Written written) {
                   true);
 }
 
-// What a lost packet carried is to be sent again.
+// Marks the content of a lost packet to be sent again.
 void Sender::send_again(const SentPacket& packet) {
     if (packet.stream_bytes != LostChunkPackets::kSeveralChunks) {
         stream_.on_lost({packet.stream_offset, packet.stream_bytes});

@@ -94,7 +94,7 @@ private:
     Ecn codepoint() const;
     void watch_window(Time now) { statistics_.on_window(now, controller_->window_bytes()); }
 
-    // Of the event log, where there is one.
+    // Writes to the event log, if the flow has one.
     void note_metrics(Time now) {
         if (events_) [[unlikely]]
             log_metrics(now);

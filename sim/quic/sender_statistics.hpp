@@ -32,7 +32,7 @@ public:
     std::uint64_t sent_bytes() const { return sent_bytes_; }
     void add_statistics(Time now, std::uint64_t packet_bytes, FlowStatistics& statistics) const;
     void add_state(FlowState& state) const;
-    // What Simulation::totals has of the sender beside its statistics.
+    // Adds the sender's part of Simulation::totals, other than its statistics.
     void mark(Time now, std::uint64_t packet_bytes, FlowTotals& totals);
 
 private:

@@ -12,7 +12,7 @@ namespace {
 // Connections of different entries, and flows, draw from different streams.
 constexpr std::uint64_t kConnectionsPerEntry = 1ULL << 40;
 
-// Every connection of the entry: a transfer, which goes on when no more arrive.
+// The flow of every connection of the entry. A transfer continues after the time when no more arrive.
 Flow connection_of(const ShortFlows& short_flows) {
     Flow flow = short_flows.flow;
     flow.application = {};

@@ -22,7 +22,7 @@
 
 namespace quicgym::quic {
 
-// What the two hosts have in common: each connection's record and slot, by the connection's number.
+// The two hosts share this table of each connection's record and slot, by the connection's number.
 class TransferTable {
 public:
     std::size_t size() const { return transfers_.size(); }

@@ -15,7 +15,7 @@
 
 namespace quicgym::net {
 
-// What CoDel remembers of one queue.
+// The state of CoDel for one queue.
 class CoDelControl {
 public:
     explicit CoDelControl(const Link& link) : ce_threshold_(ticks(link.ce_threshold)) {}

@@ -46,7 +46,7 @@ public:
 
     std::uint64_t packets() const { return packets_; }
     std::uint64_t bytes() const { return bytes_; }
-    // What the last calls dropped; the caller clears it.
+    // The packets that the last calls dropped; the caller clears the list.
     std::vector<QueuedPacket>& dropped() { return dropped_; }
 
 protected:
@@ -89,7 +89,8 @@ struct DisciplineSettings {
     std::uint64_t stream;  // of random numbers; each direction has its own
 };
 
-// Of a link that check_queue accepts. Throws std::invalid_argument for drop-tail, which needs none.
+// Makes the discipline of a link that check_queue accepts. Throws std::invalid_argument for drop-tail, which
+// needs none.
 std::unique_ptr<QueueDiscipline> make_discipline(const DisciplineSettings& settings);
 
 template <class Class>

@@ -66,8 +66,8 @@ constexpr Time kRampRange = 400 * kMicrosecond;   // range
 constexpr std::uint64_t kUnmarkedPackets = 1;     // Th_len
 constexpr double kLargestL4sMarking = 1.0;        // p_Lmax
 
-// Of what the L4S queue sends for each byte of the other one, while both have packets. The RFC leaves the
-// scheduler open.
+// The L4S queue sends so many bytes for each byte of the other queue while both have packets. The RFC leaves
+// the scheduler open.
 constexpr std::uint64_t kL4sWeight = 15;
 
 Time waited(const PacketFifo& queue, Time now) {

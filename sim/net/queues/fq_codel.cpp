@@ -40,7 +40,7 @@ private:
         std::uint32_t next = kNone;  // in its list
     };
 
-    // Of the indices of queues.
+    // A list of queues, by their indices.
     class List {
     public:
         bool empty() const { return first_ == kNone; }

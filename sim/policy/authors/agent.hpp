@@ -61,7 +61,7 @@ private:
     std::vector<float> values_;
 };
 
-// What Linux's TCP tells an agent of the time since its last question.
+// Measures what Linux's TCP reports to an agent about the time since its last question.
 class PeriodMeter {
 public:
     void restart(Time now) {
@@ -88,7 +88,7 @@ public:
     double rtt_samples() const { return rtt_samples_; }  // one for an ACK frame
     double mean_rtt() const { return rtt_samples_ > 0.0 ? rtt_sum_ / rtt_samples_ : 0.0; }  // seconds
     double lost_rate(Time now) const { return lost_bytes_ / seconds(now); }  // bytes per second
-    // Of the connection, in seconds; never forgotten. 0: none yet.
+    // The lowest RTT of the connection, in seconds. It never expires; 0 means that there is no sample yet.
     double min_rtt() const { return to_seconds(min_rtt_); }
 
 private:

@@ -22,7 +22,7 @@ public:
 
     void on_ack(const AckEvent& event) override {
         if (event.rtt <= 0 || event.newly_acked_packets == 0) return;
-        // Of all packets sent, each is delivered, lost or in flight.
+        // Every packet that was sent is delivered, lost or in flight.
         const auto sent_bytes = static_cast<double>(event.sample.delivered_bytes + event.sample.lost_bytes +
                                                     event.in_flight_bytes + max_datagram_bytes_) -
                                 static_cast<double>(event.sample.in_flight_at_send_bytes);

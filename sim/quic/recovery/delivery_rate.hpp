@@ -39,7 +39,7 @@ public:
     }
 
     // Section 3.3, for an ACK frame that newly acknowledges so many bytes, of which `newest` was sent last.
-    // What the frame shows to be lost is the caller's to add.
+    // The caller adds the bytes that the frame shows to be lost.
     RateSample on_acked(Time now, const SentPacket& newest, std::uint64_t acked_bytes, Time min_rtt) {
         delivered_ += acked_bytes;
         if (app_limited_until_ != 0 && delivered_ > app_limited_until_) app_limited_until_ = 0;

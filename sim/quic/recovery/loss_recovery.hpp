@@ -16,7 +16,7 @@ namespace quicgym::quic {
 
 class LossRecovery {
 public:
-    // What an ACK frame acknowledges for the first time.
+    // The packets that an ACK frame acknowledges for the first time.
     struct NewlyAcked {
         const SentPacket* newest = nullptr;  // valid until the next packet is sent; null: nothing is new
         std::uint64_t bytes = 0;

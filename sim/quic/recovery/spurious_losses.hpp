@@ -33,7 +33,7 @@ public:
         return begins;
     }
 
-    // Of most frames: no lost packet is in them.
+    // A quick test, because most frames acknowledge no packet that was declared lost.
     bool may_be_in(const AckFrame& ack) const { return end_ > ack.ranges[ack.range_count - 1].smallest; }
 
     Arrived on_ack(const AckFrame& ack) {
