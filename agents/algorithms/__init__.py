@@ -1,1 +1,1 @@
-"""Training algorithms of our own, beside those of Stable-Baselines3."""
+"""Quicgym's own training algorithms, in addition to those of Stable-Baselines3."""

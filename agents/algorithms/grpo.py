@@ -66,7 +66,7 @@ class GrpoSettings(Settings):
 
 
 class Decisions(NamedTuple):
-    """What an iteration learns from; a row for each decision."""
+    """Data from which an iteration learns, with a row for each decision."""
 
     observations: torch.Tensor
     actions: torch.Tensor

@@ -35,7 +35,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
-    """What quicgym has to know of a training algorithm; the rest is its class.
+    """Describes a training algorithm to quicgym; everything else is in its class.
 
     The class is a subclass of `EpisodeTrainer` (agents/algorithms/trainer.py), or has the interface
     of Stable-Baselines3's `BaseAlgorithm` and a policy that is one of theirs: ActorCriticPolicy,
@@ -51,7 +51,7 @@ class Algorithm:
         stochastic: Whether the policy draws actions in training, from a distribution around the
             network's outputs. `start.std` is its first standard deviation; `start.policy` can give
             its first weights.
-        mutable: Hyperparameters that may change while a run goes on.
+        mutable: Hyperparameters that may change during a run.
         action_noise: The class of Stable-Baselines3 takes `action_noise`, with the standard
             deviation `start.std`.
         critic: The key of the critic's layers in `net_arch` of Stable-Baselines3.
@@ -145,7 +145,7 @@ BUILT_IN: Mapping[str, Algorithm] = {
 
 
 TEMPERATURE = 0.005
-"""What predicted differences of rewards are divided by to be logits, from which choices are drawn.
+"""Divisor that turns predicted differences of rewards into logits, from which choices are drawn.
 
 A choice that is predicted to earn 0.005 less is then drawn e times less often.
 """

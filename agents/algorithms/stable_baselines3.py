@@ -47,7 +47,7 @@ from quicgym.agents.policies.networks import (
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.sb3 import PRIVILEGED
 
-# What the configuration says in fields of its own, or what has no meaning here.
+# Arguments that the configuration sets by other fields, or that have no meaning here.
 _TAKEN = frozenset(
     ("policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device")
     + ("stats_window_size", "_init_setup_model", "self", "action_noise", "replay_buffer_class")
@@ -148,7 +148,7 @@ class AgentsRollout(RolloutBuffer):
     """
 
     def __init__(self, *arguments: Any, observation_size: int, **keywords: Any) -> None:
-        """Takes the arguments of RolloutBuffer besides."""
+        """Takes `observation_size` and the arguments of RolloutBuffer."""
         self._observation_size = observation_size
         super().__init__(*arguments, **keywords)
 
@@ -332,7 +332,7 @@ class Sb3Trainer:
             _restore_replay(model.replay_buffer, state["replay"])
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        """What is learned outside of networks; SAC's entropy coefficient may be fixed instead."""
+        """Returns what is learned outside of networks; SAC's entropy coefficient may be fixed."""
         tensors = {name: getattr(self.model, name) for name in self._algorithm.state}
         return {name: tensor for name, tensor in tensors.items() if tensor is not None}
 

@@ -1,4 +1,4 @@
-"""What `quicgym train` asks of a training algorithm, and its form for quicgym's own algorithms.
+"""The interface of a training algorithm for `quicgym train`, and the base of quicgym's own.
 
 An algorithm of quicgym collects episodes of its own choice, and then updates its weights. It
 subclasses `EpisodeTrainer` and writes two methods: `collect` and `update`. Its hyperparameters are
@@ -80,7 +80,7 @@ class Settings(StrictModel):
 
 
 class Watch(Protocol):
-    """What a training tells of its rollouts while it goes on."""
+    """Statistics of the rollouts, which a training reports while it runs."""
 
     def rollout_begins(self) -> None:
         """Is called before a rollout."""
@@ -93,7 +93,7 @@ class Watch(Protocol):
 
 
 class Trainer(Protocol):
-    """What `quicgym train` asks of a training algorithm."""
+    """The interface of a training algorithm for `quicgym train`."""
 
     @property
     def step(self) -> int:

@@ -1,1 +1,1 @@
-"""Attacks: searches for the network on which a policy is worst beside others."""
+"""Attacks: searches for the network on which a policy loses most against others."""

@@ -1,4 +1,4 @@
-"""The command `quicgym attack`: the network on which a policy is worst beside others.
+"""The command `quicgym attack`: finds the network on which a policy loses most against others.
 
 Three stages, each of runs that --resume finds again:
 
@@ -133,7 +133,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """What was found, in one sentence."""
+        """The finding in one sentence."""
         low, high = self.difference.low, self.difference.high
         beside = [flow.controller for flow in self.network.flows if flow.controller is not None]
         others = f", beside {', '.join(beside)}" if beside else ""

@@ -1,7 +1,8 @@
-"""Baselines and agents in one TensorBoard: the curves of training, and level lines beside them.
+"""Baselines and agents in one TensorBoard: the curves of training, and level lines next to them.
 
 Into the log directory goes a folder for each run, with its event file, and comparison.json, which
-says where the runs come from. It is written beside its place and renamed: whole, or not there.
+says where the runs come from. It is written next to its place and then renamed, so that it is there
+as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ def _write_and_rename(
 ) -> None:
     target = directory.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its place, because a rename does not leave the file system.
+    # Next to its place, because a file can be renamed only within its file system.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
         new = Path(temporary) / "new"
         new.mkdir()

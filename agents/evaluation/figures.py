@@ -33,7 +33,7 @@ LONGEST_NAME = 36
 MOST_SCENARIOS = 40
 """In a figure with a row for each."""
 MOST_TICKS = 5
-"""Of an axis, whose numbers would overlap otherwise."""
+"""The most ticks of an axis; with more their numbers would overlap."""
 
 
 def draw_evaluation(

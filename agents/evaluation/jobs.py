@@ -106,7 +106,7 @@ class RunJob:
         engine: "native", "ns3", or a stack and its clock, as in "noq-virtual".
         seed: The run's seed.
         window: The part of the run that the metrics are of.
-        measures: Metrics beside those that every run of the kind has.
+        measures: Metrics in addition to those that every run of the kind has.
         reward: Reward of a policy's run.
         trace_folder: Folder of the flows' time series; None: they are not kept.
         series_file: File of the time series of a policy's run; None: they are not kept.
@@ -138,7 +138,7 @@ class RunJob:
 
     @cached_property
     def key(self) -> str:
-        """What identifies the run for --resume: equal keys give equal results."""
+        """The identity of the run for --resume: equal keys give equal results."""
         steering = self.steering
         if isinstance(steering, PolicyChoice):
             steered = [steering.name, steering.fingerprint]
@@ -409,7 +409,7 @@ def make_jobs(
         seeds: Number of seeds.
         engine: "native" or "ns3".
         window: The part of the run that the metrics are of.
-        measures: Metrics beside those of every evaluation.
+        measures: Metrics in addition to those of every evaluation.
         reward: Reward of the episodes; None: the default.
         trust_zip: Whether to load a model that Stable-Baselines3 saved, which runs code in it.
         other_controllers: Controller of every flow that names none but the first, which alone has

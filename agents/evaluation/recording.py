@@ -227,7 +227,7 @@ def _in_environment(name: str, policy: Policy, decisions: Decisions) -> Policy:
 
 @dataclass
 class _Episodes:
-    """What `play_all` shows of episodes: a list of arrays for each row of a batch."""
+    """Collects the episodes that `play_all` plays: a list of arrays for each row of a batch."""
 
     batches: list[_Rows] = field(default_factory=list)
 

@@ -24,12 +24,12 @@ from quicgym.plot_style import CAPTIONS_FILE, display_name
 REPORT_FILE = "report.html"
 MOST_NETWORKS = 20
 DOTS_PER_INCH = 110
-"""Of the pictures of networks, which are many."""
+"""Resolution of the pictures of networks, which are many."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """What all policies earned on one network: a scenario, or what a seed draws of a distribution.
+    """The rewards of all policies on one network: a scenario, or a seed's draw of a distribution.
 
     `rewards` are means over the seeds, and `jobs` the runs with the first of them.
     """

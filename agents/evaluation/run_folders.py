@@ -1,4 +1,4 @@
-"""What `quicgym train` and `quicgym evaluate` leave in their folders, read back.
+"""Reads the folders that `quicgym train` and `quicgym evaluate` have written.
 
 A training run's folder has `run.json` (its configuration), `evaluations.jsonl` (a line for each
 step, scenario and seed) and, once it is done, `evaluation/`. An evaluation's folder has

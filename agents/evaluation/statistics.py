@@ -1,4 +1,4 @@
-"""What scores over scenarios and seeds say of policies, and how sure that is.
+"""Statistics of policies' scores over scenarios and seeds, with their uncertainty.
 
 Scores are an array of policies x scenarios x seeds. After Agarwal, Schwarzer, Castro, Courville and
 Bellemare, "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (NeurIPS 2021):
@@ -11,7 +11,7 @@ Bellemare, "Deep Reinforcement Learning at the Edge of the Statistical Precipice
   counts one half. The paper compares every pair of seeds; here seed k of X meets seed k of Y.
 
 Seed k is the same network for every policy, so policies are compared seed by seed, and a resample
-draws the same seeds for all of them: a difference has an interval of its own, narrower than those
+draws the same seeds for all of them. So a difference has its own interval, narrower than those
 of its two sides suggest. All intervals
 are about seeds: what other seeds on the *same* scenarios would give. A scenario that draws nothing
 adds no width. What other scenarios would give is another question, which a suite chosen by hand

@@ -51,7 +51,7 @@ MARGIN_OF_BEST = 0.01
 
 @dataclass(frozen=True)
 class Asked:
-    """What an evaluation is of; `entries` are the suite's."""
+    """The question of an evaluation; `entries` are the suite's."""
 
     suite: str
     entries: Sequence[SuiteEntry]
@@ -391,7 +391,7 @@ def _entry(
     in_scenarios: Mapping[tuple[str, ...], Mapping[str, Ends]],
     over_all: Mapping[tuple[str, ...], Mapping[str, Ends]],
 ) -> dict[str, Any]:
-    """What evaluation.json says of a policy; `rows` are its means in each scenario.
+    """Returns a policy's part of evaluation.json; `rows` are its means in each scenario.
 
     The ends of intervals are by policy and scenario, and by policy.
     """

@@ -1,4 +1,4 @@
-"""What quicgym writes for TensorBoard: the same tags for agents and for hand-coded controllers.
+"""Writes for TensorBoard, with the same tags for agents and for hand-coded controllers.
 
 | tag | x | value |
 |---|---|---|
@@ -70,9 +70,9 @@ _EPISODE_CHARTS = {
 class EvaluationWriter:
     """Writes one run's event file.
 
-    TensorBoard's own classes write in a thread, where a full disk is a traceback and the caller
-    goes on; any method of this one may raise OSError. TensorBoard forgets what earlier event files
-    of the folder have at `purge_step`, where an interrupted run continues, and later.
+    TensorBoard's own classes write in a thread, where a full disk gives a traceback but the caller
+    continues. Any method of this one may raise OSError. At `purge_step`, where an interrupted run
+    continues, TensorBoard forgets what the folder's earlier event files have from that step on.
     """
 
     def __init__(self, folder: Path, purge_step: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a learned policy's network is made of; needs no PyTorch."""
+"""Describes a learned policy's network; needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Output = Literal["clip", "tanh", "argmax"]
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a policy's network is made of.
+    """Describes a policy's network.
 
     Attributes:
         extractor_sizes: Outputs of the dense layers that read the observation.

@@ -136,7 +136,7 @@ class FilePolicy:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the file, the modules beside it that it imports, and the weights."""
+        """The SHA-256 of the file, the modules in its folder that it imports, and the weights."""
         content = sha256(self.file.sha256.encode())
         for name, tensor in sorted(self.tensors().items()):
             if not _is_tensor(tensor):

@@ -1,7 +1,7 @@
 """Agents of other authors: their TensorFlow checkpoints as quicgym's policy files.
 
 The files are those of a learned policy (quicgym.agents.policies.learned): a description, and the
-weights beside it. The description has `agent` in place of an environment. A controller in C++
+weights next to it. The description has `agent` in place of an environment. A controller in C++
 (sim/policy/authors) reads both, and has the agent's clock and rules.
 """
 
@@ -27,14 +27,14 @@ from quicgym.yaml_files import closest
 
 Tensors = dict[str, np.ndarray]
 _EPSILON = 0.001
-"""What TensorFlow's batch normalisation adds to a variance."""
+"""TensorFlow's batch normalisation adds this to a variance."""
 _FORGET_BIAS = 1.0
-"""What TensorFlow's BasicLSTMCell adds to the bias of the forget gate."""
+"""TensorFlow's BasicLSTMCell adds this to the bias of the forget gate."""
 
 
 @dataclass(frozen=True)
 class _Agent:
-    """What is known of an agent's checkpoint."""
+    """Describes the checkpoint of an agent."""
 
     description: str
     source: str
@@ -49,7 +49,7 @@ def import_agent(agent: str, checkpoint: Path, out: Path) -> list[Path]:
         agent: "aurora", "orca", "indigo" or "astraea".
         checkpoint: The .index file of a checkpoint, its path without .index, the folder of a
             checkpoint, or that of a saved model.
-        out: The file of the description, whose name ends with .json; the weights go beside it.
+        out: The file of the description, whose name ends with .json; the weights go next to it.
 
     Raises:
         ScenarioError: There is no such agent, or `out` is no .json.

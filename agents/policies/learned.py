@@ -47,7 +47,7 @@ FORMAT = "quicgym-policy-1"
 
 @dataclass(frozen=True)
 class PolicyDescription:
-    """The JSON beside the weights.
+    """The description of a policy: the JSON file next to its weights.
 
     Attributes:
         name: The policy's name in tables.
@@ -84,7 +84,7 @@ class PolicyDescription:
         fields = json.loads(text)
         if "agent" in fields:
             raise ValueError(
-                f"agent = {fields['agent']!r}: is a controller with a clock of its own, not a "
+                f"agent = {fields['agent']!r}: is a controller with its own clock, not a "
                 "policy of an environment; name the file where a controller is named, as in "
                 "quicgym.run"
             )
@@ -224,7 +224,7 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
     try:
         data = read_input(weights, MOST_WEIGHTS_BYTES)
     except OSError as error:
-        raise PolicyError(f"{weights}: {error.strerror}; it has to be beside {path.name}") from None
+        raise PolicyError(f"{weights}: {error.strerror}; put it next to {path.name}") from None
     if sha256(data).hexdigest() != description.sha256:
         raise PolicyError(
             f"{weights}: its SHA-256 is {sha256(data).hexdigest()}, {path.name} says "
@@ -242,7 +242,7 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
 def save_policy(
     path: Path, policy: LearnedPolicy, architecture: Architecture, training: Mapping[str, Any]
 ) -> PolicyDescription:
-    """Writes a policy as `load_policy` takes it: the description, and the weights beside it.
+    """Writes a policy as `load_policy` takes it: the description, and the weights next to it.
 
     `training` says where the policy comes from. OSError leaves the files that were there before.
     """

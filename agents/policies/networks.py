@@ -111,7 +111,7 @@ def begin_at(actor: Actor, action: np.ndarray) -> None:
         bias = torch.zeros(last.out_features)
         bias[int(action)] = np.log(9.0 * (last.out_features - 1))
     elif actor.output == "clip":
-        # What lies on the edge stays there under exploration, because actions are clipped.
+        # Actions on the edge stay there under exploration, because actions are clipped.
         bias = torch.where(target.abs() >= 1, 1.3 * target, target)
     else:
         bias = target.clamp(-_TANH_END, _TANH_END).atanh()

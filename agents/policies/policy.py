@@ -1,4 +1,4 @@
-"""What a policy is, and the two simplest: always the same action, or a random one.
+"""The interface of policies, and the two simplest: always the same action, or a random one.
 
 A policy is called with observations, of one row or of many, and returns as many actions.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Policy(Protocol):
-    """What evaluation asks of a policy."""
+    """The interface of a policy in an evaluation."""
 
     @property
     def name(self) -> str:
@@ -159,7 +159,7 @@ class RandomPolicy:
         self._spaces: dict[int, Space] = {}
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
-        """Draws an action for each row; each number of rows has a stream of its own."""
+        """Draws an action for each row; each number of rows has its own random stream."""
         rows = 0 if observations.ndim == 1 else len(observations)
         if rows not in self._spaces:
             space = batch_space(self._action_space, rows) if rows else self._action_space

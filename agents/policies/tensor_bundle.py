@@ -34,7 +34,7 @@ _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 
 
 class _Damaged(Exception):
-    """What is wrong with an index."""
+    """Raised for a damaged index; the text says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class TensorBundle:
             what = "is stored in slices" if entry.is_sliced else f"has the type {entry.dtype}"
             raise PolicyError(f"{self.index}: tensor {name!r} {what}; only whole float32 is read")
         file = self.index.with_suffix(f".data-{entry.shard:05d}-of-{self._shards:05d}")
-        data = _read(file, MOST_DATA_BYTES, f"it has to be beside {self.index.name}")
+        data = _read(file, MOST_DATA_BYTES, f"put it next to {self.index.name}")
         numbers = data[entry.offset : entry.offset + entry.size]
         if len(numbers) != entry.size or entry.size != 4 * int(np.prod(shape)):
             raise PolicyError(

@@ -19,7 +19,7 @@ KEPT = 2
 def save_checkpoint(folder: RunFolder, step: int, state: Mapping[str, Any]) -> Path:
     """Writes a checkpoint, then removes all but the newest ones; after OSError all are there.
 
-    This one stays, whatever is beside it: a damaged file may have a later step.
+    This one stays, whatever else is in the folder, because a damaged file may have a later step.
     """
     path = folder.checkpoint(step)
 

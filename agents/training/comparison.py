@@ -1,4 +1,4 @@
-"""What a training was worth: the policies that it started with, chose and ended with, compared.
+"""Compares the policies that a training started with, chose and ended with, to show its worth.
 
 All of them are played on the same paths with the same seeds, so that the differences are paired.
 The evaluations on the way have chosen the best policy, so none of their paths is among these:

@@ -1,4 +1,4 @@
-"""What a training run is made of: YAML files, and changes to them on the command line.
+"""The configuration of a training run: YAML files, and changes to them on the command line.
 
 quicgym's own configurations are in configs/training; `quicgym train tuning-ppo
 steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.

@@ -3,7 +3,7 @@
 | file | content |
 |---|---|
 | `run.json` | the commands, the whole configuration, seed, version and commit |
-| `checkpoints/step-*.pt` | everything that training goes on from; the newest two |
+| `checkpoints/step-*.pt` | everything that training continues from; the newest two |
 | `controllers.json` | rewards of hand-coded controllers on the evaluations' paths |
 | `evaluations.jsonl` | a line per evaluation and scenario: step, scenario, seed, metrics |
 | `policy/policy.json`, `.safetensors` | the best policy so far, as `quicgym.load_policy` takes it |
@@ -12,7 +12,7 @@
 | `summary.json` | at the end: start, best and last policy compared on the same new paths |
 | `tensorboard/` | curves of training and evaluation |
 
-A file is written beside its place and then renamed: it is there as a whole, or not at all.
+A file is written next to its place and then renamed, so it is there as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class RunFolder:
         )
 
     def resuming_command(self) -> str:
-        """Returns the command that goes on with the run; RunError where run.json is none."""
+        """Returns the command that continues the run; RunError if run.json is not a run's."""
         about = self.description()
         command = str([about.get("command", "quicgym train"), *about.get("resumed", ())][-1])
         return command if "--resume" in command.split() else f"{command} --resume"

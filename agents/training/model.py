@@ -1,4 +1,4 @@
-"""What is trained: a configuration's trainer, and where its policy begins."""
+"""Makes a configuration's trainer, and the policy with which it begins."""
 
 from __future__ import annotations
 

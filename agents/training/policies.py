@@ -26,7 +26,7 @@ def write_policy(
 ) -> PolicyDescription:
     """Writes a policy and where it comes from; returns the description.
 
-    The weights go beside `path`. `reward` is the interquartile mean on the evaluations' suite;
+    The weights go next to `path`. `reward` is the interquartile mean on the evaluations' suite;
     None: not measured.
     """
     about = {

@@ -224,7 +224,7 @@ def _that_stay(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a training; `reward`, `step` and `worlds` are the best policy's.
+    """The outcome of a training; `reward`, `step` and `worlds` are the best policy's.
 
     A trial has no summary, and there are no worlds without `evaluation.controllers`.
     """

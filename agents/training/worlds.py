@@ -1,4 +1,4 @@
-"""A policy beside hand-coded controllers on the same paths of each world.
+"""Compares a policy with hand-coded controllers on the same networks of each distribution.
 
 A world is an entry of the evaluation's suite: a distribution, or a part of a mixture. What a policy
 is chosen by is its worst world: the least of its mean rewards minus that of the best single

@@ -213,7 +213,7 @@ def _check_fields(search: Search) -> None:
         is_mutable = owner == SEARCHED[0] and last in known
         if config.scheduler == "pbt" and not is_mutable:
             raise ConfigError(
-                f"{where}: cannot change while a run goes on, as pbt does; give some of "
+                f"{where}: cannot change during a run, as pbt does; give some of "
                 f"{', '.join(f'hyperparameters.{entry}' for entry in known)}; or use asha"
             )
         for value in field.limits:

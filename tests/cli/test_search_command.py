@@ -553,12 +553,12 @@ MISTAKES = [
     (
         PBT,
         f"{SIZES}={{values: [[16]]}}",
-        *("network.hidden_sizes", "cannot change while a run goes on", "or use asha"),
+        *("network.hidden_sizes", "cannot change during a run", "or use asha"),
     ),
     (
         PBT,
         "hyperparameters.hyperparameters.n_steps={values: [10, 20]}",
-        *("hyperparameters.n_steps", "cannot change while a run goes on"),
+        *("hyperparameters.n_steps", "cannot change during a run"),
     ),
     (PBT, "search=optuna", "search = 'optuna'", "scheduler asha"),
 ]

@@ -175,7 +175,7 @@ def remove_data(prefix):
     [
         (cut_data, "bytes of tensor"),
         (turn_bit, "checksum of tensor"),
-        (remove_data, "No such file or directory; it has to be beside"),
+        (remove_data, "No such file or directory; put it next to"),
     ],
 )
 def test_damaged_data_is_refused(damage, reason, tmp_path):
