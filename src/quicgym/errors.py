@@ -15,7 +15,7 @@ EXTRA_PACKAGES = {
 
 
 class UserError(Exception):
-    """What was asked cannot be done; the text says why, and what to do."""
+    """Raised if a request cannot be fulfilled; the text says why, and what to do."""
 
 
 class RunError(UserError, ValueError):
@@ -48,7 +48,7 @@ class MissingExtraError(UserError, ImportError):
         self._arguments = (what, extra)
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
-        """As another process makes it: from what is missing, not from the whole text."""
+        """Lets another process make the error from what is missing, not from the whole text."""
         return type(self), self._arguments
 
 

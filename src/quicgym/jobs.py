@@ -32,7 +32,7 @@ PROCESS_DIED = "its process died (killed, or out of memory)"
 
 
 class Job(Protocol):
-    """What can be run here: it is pickled for another process, and JSON takes its result.
+    """A unit of work. It is pickled for another process, and its result must be valid JSON.
 
     A job that reads files of the user's names them in `files`, a sequence of paths. So the error
     can say which one a node of a cluster lacks.
@@ -40,7 +40,7 @@ class Job(Protocol):
 
     @property
     def key(self) -> str:
-        """What identifies the job: equal keys give equal results."""
+        """The identity of the job: equal keys give equal results."""
 
     def __str__(self) -> str:
         """Returns what identifies the job for a reader."""
@@ -55,7 +55,7 @@ Finish = Callable[[AnyJob, dict[str, Any] | str], None]
 
 
 class Workers(Protocol):
-    """What runs jobs: processes of this machine, or a Ray cluster."""
+    """Runs jobs, on processes of this machine or on a Ray cluster."""
 
     def connect(self) -> None:
         """Raises ClusterError, before anything is written, where there are no workers."""
@@ -104,7 +104,7 @@ class LocalProcesses:
 
 @dataclass
 class Outcome:
-    """What became of a list of jobs."""
+    """The outcome of a list of jobs."""
 
     finished: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Key -> the job's result."""
@@ -269,9 +269,9 @@ class _Context(SpawnContext):
 def _passed_on_to_workers() -> Iterator[None]:
     """Starts Python without the current folder's modules, and with Ctrl-C ignored.
 
-    A module such as signal.py beside somebody's scenario is no part of Python. Only this process
-    reacts to Ctrl-C; outside of the main thread Python cannot change that, and workers ignore it
-    once they run.
+    Otherwise a file such as signal.py next to your scenario would replace Python's module. Only
+    this process reacts to Ctrl-C; outside of the main thread Python cannot change that, and workers
+    ignore it once they run.
     """
     in_main_thread = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main_thread else None
@@ -313,7 +313,7 @@ def report_outcome(
 ) -> bool:
     """Prints the failed jobs to standard error; returns whether the jobs were interrupted.
 
-    Then it says what is kept, and the command that goes on with it. `jobs` are all, finished or
+    If so, it also prints what is kept, and the command that continues. `jobs` are all, finished or
     not. `resumed` says whether the command has --resume already.
     """
     report_failures(outcome.failures)

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 RUN_FILE = "run.json"
-"""What a training has in its folder, and nothing else has."""
+"""Only the folder of a training has this file."""
 LOCK_FILE = ".quicgym-lock"
 """Is in a folder while a command writes there, and after a kill, when it locks nothing."""
 IDENTITY_FILE = "identity.json"
 MOST_TABLE_BYTES = 2**31
-"""Of a Parquet file that is read, in memory."""
+"""The largest Parquet file that is read, by its size in memory."""
 
 
 def digest(parts: Any) -> str:
@@ -167,12 +167,12 @@ def _unwritable(directory: Path, error: OSError, option: str) -> RunError:
 
 
 def beside(path: Path) -> Path:
-    """Returns where `write_atomically` writes a file first; what is there is left from a kill."""
+    """Returns where `write_atomically` writes a file first; a killed command may leave it there."""
     return path.with_name(f".{path.name}.quicgym-new")
 
 
 def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) -> None:
-    """Writes files beside their places, and renames them when all are on the disk.
+    """Writes files next to their places, and renames them when all are on the disk.
 
     `contents` has for each file its text, or what writes it to the path that it is given. After
     OSError all are as they were; `filename` says which one cannot be written.
@@ -206,7 +206,7 @@ DISK_ERRORS: Mapping[int, str] = {
     errno.ENOSPC: "make room",
     errno.EROFS: "make its file system writable",
 }
-"""What stops a command that writes, and the remedy."""
+"""Errors that stop a command while it writes, with their remedies."""
 
 
 @contextmanager

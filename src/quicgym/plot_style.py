@@ -52,9 +52,9 @@ STYLE: dict[Any, Any] = {
 SOLID, DASHED, DOTTED, DASH_DOT = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))
 DASHES: tuple[Any, ...] = (SOLID, DASHED, DOTTED, DASH_DOT)
 HATCHES = ("", "////", "....", "xxxx")
-"""Of bars, in the order of DASHES."""
+"""Hatches of bars, in the order of DASHES."""
 MARKERS = ("o", "s", "^", "D")
-"""Of points, in the order of DASHES."""
+"""Markers of points, in the order of DASHES."""
 
 BLACK = "#000000"
 ORANGE, SKY, GREEN, BLUE, VERMILION, PINK = (
@@ -113,7 +113,7 @@ LOOKS = {
     "ibcca": Look(PINK, 0),
     "ledbat++": Look(PINK, 1),
 }
-"""Of quicgym's own controllers."""
+"""Looks of quicgym's own controllers."""
 
 NAMES = {
     "newreno": "NewReno",
@@ -156,7 +156,7 @@ LEARNED_COLOURS = {
     "tuning": OLIVE,
     "low-delay": ROSE,
 }
-"""Of published policies, and of trainings by these names, whose seed decides the line style."""
+"""Colours of published policies, and of trainings by these names; the seed sets the line style."""
 _SEED = re.compile(r"-seed(\d+)$")
 
 
@@ -236,7 +236,7 @@ def _number(text: str) -> int:
 
 
 HEAT_MAP = "cividis"
-"""Of numbers as colours: the larger, the brighter, also with a colour vision deficiency
+"""Colour map for numbers: the larger, the brighter, also with a colour vision deficiency
 (Nunez, Anderton and Renslow 2018, doi:10.1371/journal.pone.0199239)."""
 
 

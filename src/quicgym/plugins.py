@@ -1,4 +1,4 @@
-"""What installed packages add to quicgym. Nothing else reads entry points.
+"""Finds what installed packages add to quicgym. No other module reads entry points.
 
 A package names an object in its pyproject.toml; the name on the left is what users type:
 
@@ -30,7 +30,7 @@ Kind = Literal[
 
 
 class PluginError(UserError, ImportError):
-    """What a package registers cannot be used; the text names the entry point and the reason."""
+    """Raised if an installed package's addition cannot be used; names the entry point and why."""
 
 
 @cache

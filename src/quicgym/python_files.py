@@ -22,7 +22,7 @@ def is_python_object(text: str) -> bool:
 
 
 class PythonFile:
-    """A Python file that has been run, as a module of its own.
+    """A Python file that has been run, as a separate module.
 
     The file finds the modules in its folder, as `python file.py` does. They are its own: another
     file that imports a module of the same name gets the one in its own folder. `error` is raised,
@@ -70,7 +70,7 @@ class PythonFile:
 
     @property
     def sha256(self) -> str:
-        """Of the file and of the modules in its folder that it has imported."""
+        """The SHA-256 of the file and of the modules in its folder that it has imported."""
         parts = [f"{name}:{sha256(text).hexdigest()}" for name, text in self._sources.items()]
         return sha256("\n".join(sorted(parts)).encode()).hexdigest()
 

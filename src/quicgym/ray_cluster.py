@@ -44,7 +44,7 @@ QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITIC
 BATCH_S = 1.0
 """After this long a batch ends, and what it has not begun goes back."""
 MOST_JOBS = 256
-"""Of a batch."""
+"""The most jobs of a batch."""
 ATTEMPTS = 3
 """How often a job is tried alone after the batch that it was in was lost."""
 _LOST = (
@@ -86,7 +86,8 @@ def check_address(address: str) -> None:
         address,
     ]
     try:
-        # In a process of its own, which can be ended: against another server Ray's client hangs.
+        # If another kind of server answers, Ray's client hangs, so it runs in a separate process
+        # that can be ended.
         done = subprocess.run(command, capture_output=True, text=True, timeout=_HEALTH_S)
     except subprocess.TimeoutExpired:
         raise ClusterError(
@@ -165,7 +166,7 @@ class RayCluster:
             )
 
     def _slots(self) -> int:
-        """As many jobs as there are cores now: nodes come and go."""
+        """Returns how many jobs fit now: one for each core. Nodes come and go."""
         return max(1, min(self._cores(), self._most or sys.maxsize))
 
     def _cores(self) -> int:
@@ -181,7 +182,7 @@ class RayCluster:
         ClusterError where the cluster is gone, or a node lacks what the jobs need.
         """
         self.connect()
-        # Under a new name, which no node has on a disk of its own.
+        # A new name, so that a node that sees the file must share this folder.
         token = (directory / f".cluster-{uuid4().hex}").absolute()
         token.touch()
         try:
@@ -245,7 +246,7 @@ class RayCluster:
 
 @dataclass(frozen=True)
 class _Place:
-    """What a node must have to run jobs: this quicgym, and the `folder` where the command runs.
+    """Requirements on a node that runs jobs: this quicgym, and the `folder` of the command.
 
     `token` is a file in the folder of the results.
     """

@@ -119,7 +119,7 @@ def _explain_one(expected: Any, error: ErrorDetails) -> tuple[str, str]:
 
 
 def _explain_tag(field: str, place: _Place, error: ErrorDetails) -> str:
-    """What is wrong with the field that says which of several models a mapping is."""
+    """Returns the error of the field that says which of several models a mapping is."""
     name = error["ctx"]["discriminator"].strip("'")
     tags = [str(tag) for tag in map(_label, _members(place.expected)) if tag]
     remedy = f"give one of {', '.join(map(repr, tags))}"
@@ -180,7 +180,7 @@ def _is_model(annotation: Any) -> bool:
 
 
 def _fields(annotation: Any) -> str:
-    """What a model takes, or the first of several."""
+    """Returns the fields of a model, or of the first of several."""
     model = next(filter(_is_model, _members(annotation)), BaseModel)
     return ": ".join(filter(None, ("its fields", ", ".join(model.model_fields))))
 
@@ -198,7 +198,7 @@ _KINDS = {
     "bool": _WORDS[bool], "int": _WORDS[int], "float": _WORDS[float], "string": _WORDS[str],
     "list": "a list", "tuple": "a list", "dict": "a mapping", "path": "a path",
 }  # fmt: skip
-"""What to give for a value of another kind, by the beginning of pydantic's name of the error."""
+"""The kind of value to give instead, by the beginning of pydantic's name of the error."""
 _NOT_OF_KIND = {
     "model": "is no mapping", "dict": "is no mapping", "list": "is no list", "tuple": "is no list",
     "path": "is no path",
@@ -207,7 +207,7 @@ _NOT_OF_KIND = {
 
 
 def _description(field: FieldInfo) -> str | None:
-    """What a field takes, in words; of `X | None`, what X takes."""
+    """Returns what a field takes, in words; for `X | None`, what X takes."""
     inner = [
         extra
         for argument in get_args(field.annotation)

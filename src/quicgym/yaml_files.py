@@ -19,12 +19,12 @@ CONFIGS = files("quicgym.configs")
 
 
 MOST_NAMES = 25
-"""Of what could be given instead, in a message. Of more names it has the most similar ones."""
+"""The most names that a message lists; if there are more, it lists the most similar ones."""
 SIMILAR_NAMES = 5
 
 
 class YamlFile(NamedTuple):
-    """What a file holds, its name as messages show it, and where relative paths in it start."""
+    """A file's data, its name in messages, and the folder from which its relative paths start."""
 
     data: Any
     name: str
