@@ -68,16 +68,19 @@ def attacks(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="May be given again. Default: all controllers and published policies.",
+            help="Attack this policy. You may repeat it. Default: all controllers and published "
+            "policies.",
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Networks to search.")] = 128,
+    trials: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Try this many networks for each policy.")
+    ] = 128,
     jobs: options.Jobs = None,
     resume: options.Resume = False,
     pages: Path = Path("results/reports/attacks"),
     out: Path = Path("results/attacks"),
 ) -> None:
-    """Attack controllers and policies, and write the pages of what was found."""
+    """Attack controllers and policies, and write the pages of the results."""
     from quicgym.agents.attack.attack import ATTACK_FILE, WORST_FILE, run_attack  # needs Optuna
 
     for name in policy or [*BASELINES, *pretrained_names()]:

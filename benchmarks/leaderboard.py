@@ -1,7 +1,7 @@
 """All baselines, static and learned policies on both engines: `make reports ARGS=leaderboard`.
 
 The policies are those of configs/leaderboard.yaml, the suites those of SUITES. Each suite and
-engine is an evaluation of its own with a folder in the results, so --resume goes on after an
+engine is a separate evaluation with a folder in the results, so --resume continues after an
 interruption.
 """
 
@@ -115,7 +115,7 @@ OTHER_SUITE = LeaderboardSuite({"native": 40, "ns3": 2})
 """How a suite is evaluated that the list does not have."""
 COMMAND = "python -m quicgym.benchmarks.reports leaderboard"
 ATTACKS_FOLDER = "attacks"
-"""Folder beside the page with the results of attacks."""
+"""Folder next to the page with the results of attacks."""
 
 
 class LeaderboardError(UserError, ValueError):
@@ -162,7 +162,7 @@ def read_attacks(folder: Path) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Section:
-    """A suite on an engine: an evaluation of its own in `results`, and a section of the page."""
+    """A suite on an engine: a separate evaluation in `results`, and a section of the page."""
 
     suite: str
     engine: str
@@ -268,18 +268,24 @@ def _default_seeds(engine: str) -> str:
 def leaderboard(
     suite: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"May be given again. Default: {', '.join(SUITES)}."),
+        typer.Option(
+            metavar="NAME",
+            help=f"Evaluate on this suite. You may repeat it. Default: {', '.join(SUITES)}.",
+        ),
     ] = None,
     engine: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="native|ns3", help="May be given again. Default: those of each suite."
+            metavar="native|ns3",
+            help="Evaluate on this engine. You may repeat it. Default: those of each suite.",
         ),
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=2, metavar="N", help=f"On the native engine. Default: {_default_seeds('native')}."
+            min=2,
+            metavar="N",
+            help=f"Run N seeds on the native engine. Default: {_default_seeds('native')}.",
         ),
     ] = None,
     ns3_seeds: Annotated[
@@ -287,30 +293,39 @@ def leaderboard(
         typer.Option(
             min=2,
             metavar="N",
-            help=f"On ns-3, over 100 times as slow. Default: {_default_seeds('ns3')}.",
+            help="Run N seeds on ns-3, which is over 100 times as slow. Default: "
+            f"{_default_seeds('ns3')}.",
         ),
     ] = None,
     policies: Annotated[
-        Path, typer.Option(metavar="YAML", help="The list of policies.")
+        Path, typer.Option(metavar="YAML", help="Evaluate the policies of this list.")
     ] = LEADERBOARD,
     jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Use N processes. Default: one for each core."),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Write the page to this file.")] = Path(
         "results/reports/leaderboard.md"
     ),
     results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the evaluations are written.")
+        Path, typer.Option(metavar="DIR", help="Write the evaluations to this folder.")
     ] = Path("results/leaderboard"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Skip the runs that the results already hold.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue an interrupted evaluation: skip what the results already hold.",
+        ),
     ] = False,
     address: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Run on the Ray cluster at this address. Default: on this machine alone.",
+        ),
     ] = None,
 ) -> None:
-    """Evaluate the leaderboard's policies; write its page, and JSON and a picture beside it."""
+    """Evaluate the leaderboard's policies, and write its page, JSON and picture."""
     entries = load_entries(policies)
     workers = workers_of(jobs, address)
     seeds_on = {"native": seeds, "ns3": ns3_seeds}

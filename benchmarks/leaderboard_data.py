@@ -1,4 +1,4 @@
-"""What the leaderboard's evaluations say, as numbers: the JSON beside its page, and its figure."""
+"""The numbers of the leaderboard's evaluations: the JSON next to its page, and its figure."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Entry(StrictModel):
     """A policy of configs/leaderboard.yaml."""
 
     name: str = Field(min_length=1)
-    """As tables show it."""
+    """The name that tables show."""
     policy: str = Field(min_length=1)
-    """As `find_policy` takes it."""
+    """The policy in the form that `find_policy` takes."""
     kind: Literal["baseline", "static", "learned"]
     group: str | None = None
     """Learned policies of one group differ by their training seed alone."""
@@ -60,7 +60,7 @@ class Result:
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """What the document says of each policy."""
+        """Returns each policy's entry in the document."""
         return {row["policy"]: row for row in self.document["policies"]}
 
     def best_baseline(self, kinds: Mapping[str, str]) -> str | None:
@@ -169,7 +169,7 @@ def _differences(agent: str, others: Sequence[str], results: Sequence[Result]) -
         each.difference(agent, other) for each, other in zip(results, others, strict=True)
     ]
     values = [float(each.mean()) for each in differences]
-    # The suites are independent, so each has draws of its own.
+    # The suites are independent, so each is resampled separately.
     resampled = [resampled_means(each, seed=place) for place, each in enumerate(differences)]
     return {
         "all": _numbers(percentiles(float(np.mean(values)), np.mean(resampled, axis=0))),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from quicgym.agents.training.folder import RunFolder
 
 SUITE, SEEDS = "heldout", 5
-"""What backs a policy where the user names no evaluation: that of `quicgym evaluate` by default."""
+"""The evaluation that backs a policy if the user names none: the default of `quicgym evaluate`."""
 LOWEST = 5
 """Scenarios that the description names, those with the lowest mean reward."""
 EVALUATION_FOLDER = "heldout"
@@ -54,7 +54,7 @@ class PublishError(UserError, ValueError):
 
 
 class _Target(NamedTuple):
-    """Where a policy goes: its JSON with the weights beside it, and the list that gets a line."""
+    """The files of a published policy: its JSON with the weights next to it, and the list."""
 
     description: Path
     leaderboard: Path
@@ -78,7 +78,7 @@ def publish(
 
     The arguments are the options of `quicgym publish`; returns the exit status. Without an
     `evaluation` of this policy, which is a folder of `quicgym evaluate`, the policy is evaluated on
-    `suite`; an interrupted one goes on.
+    `suite`; an interrupted one continues.
     RunError, PublishError, PolicyError or LeaderboardError says why nothing is published.
     """
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
@@ -221,7 +221,7 @@ def _evaluate(run: RunFolder, suite: str, seeds: int, workers: int, command: str
         keep_series=False,
         command=command,
     )
-    # The same command goes on with what is there.
+    # The same command continues from the finished runs.
     if report_outcome(result.outcome, result.jobs, folder, command, resumed=True):
         return 130
     if result.outcome.failures:
@@ -231,7 +231,7 @@ def _evaluate(run: RunFolder, suite: str, seeds: int, workers: int, command: str
 
 
 def _backing(evaluation: Path, run: RunFolder, fingerprint: str | None) -> dict[str, Any]:
-    """What the description says of the evaluation that backs the policy."""
+    """Returns the description's part about the evaluation that backs the policy."""
     path = evaluation / "evaluation.json"
     try:
         document = read_input_json(path)

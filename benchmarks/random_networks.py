@@ -84,7 +84,7 @@ def draw_chain(
     """Draws a chain with a discipline.
 
     2 to 4 bottlenecks in a row, drawn as those of `random_network` with a way back each. One flow
-    passes the whole chain in each direction, each hop has a flow of its own, and up to three more
+    passes the whole chain in each direction, each hop has a separate flow, and up to three more
     pass any part of the chain; all but the first go either way. With `everything` the links have
     any of the features that the links of a chain can have.
     """
@@ -361,4 +361,4 @@ FEATURES: dict[str, Feature] = {
     "short-flows": _short_flows,
     "everything": _everything,
 }
-"""What paths can have on both engines beside a discipline, by name; each adds it to a network."""
+"""Features that both engines have, by name, as functions that add one to a network."""

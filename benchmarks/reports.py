@@ -3,7 +3,7 @@
     python -m quicgym.benchmarks.reports                         # those of simulations
     python -m quicgym.benchmarks.reports leaderboard --engine native --seeds 2
 
-Each report is a command of its own with its own options. They take hours, and `--resume` continues
+Each report is a command with its own options. They take hours, and `--resume` continues
 after an interruption. docs/reports keeps the pages whose numbers a release publishes.
 """
 

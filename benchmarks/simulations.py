@@ -30,9 +30,9 @@ def make_jobs(
 ) -> list[RunJob]:
     """Returns every combination; only the first seed keeps its time series, in `trace_folder`.
 
-    The controllers are those of flows that name none. `measures` are metrics beside those of every
-    run. ScenarioError where a scenario does not fit the engine or the window, or a controller does
-    not exist.
+    The controllers are for flows that name none. `measures` are metrics in addition to those of
+    every run. ScenarioError where a scenario does not fit the engine or the window, or a controller
+    does not exist.
     """
     jobs = []
     for scenario in scenarios:

@@ -32,7 +32,7 @@ from quicgym.envs.simulation.simulation import ns3_version
 ROUNDS = 6
 BARE_LOOP_PACKETS = 2_000_000
 SHORT_S, LONG_S = 20.0, 400.0
-"""Of simulations whose cost per packet is compared: it should not grow with a simulation's age."""
+"""Lengths of two simulations whose cost per packet is compared; it should not grow with age."""
 VECTOR_ROWS = 32
 STEP_BUDGET = {"vec-native-tuning": 6400, "gym-native-tuning": 3800, "gym-ns3-tuning": 190}
 """Steps per round: whole episodes, so that the same share of resets is in each."""
@@ -104,7 +104,7 @@ PATHS: dict[str, dict[str, object]] = {
     "reordering": {"jitter": {"kind": "uniform", "max_ms": 5.0}, "reordering": True},
     "policer": {"policer": {"rate_mbps": 15.0, "burst_bytes": 150_000}},
 }
-"""What a feature of a path costs: fields of the link, by the end of the measurement's name."""
+"""Features whose cost is measured: fields of the link, by the end of the measurement's name."""
 
 
 def path_scenarios() -> dict[str, Scenario]:
@@ -204,7 +204,7 @@ def _step_vector(name: str) -> Costs:
 
 
 def _step_single(name: str, engine: EngineName) -> Costs:
-    """As gymnasium.make gives it, but for the checker that is there for development."""
+    """Steps what gymnasium.make gives, without the checker, which is for development only."""
     steps = STEP_BUDGET[name]
     environment = gymnasium.make(
         "quicgym/Tuning-v1", scenario="ebcc-single", engine=engine, disable_env_checker=True
@@ -249,7 +249,7 @@ def packet_tasks() -> list[Callable[[], Costs]]:
         name = f"native-newreno-10x100mbps-{discipline}"
         scenario = speed_scenario(10, 100.0, SHORT_S, discipline)
         tasks.append(partial(_simulate, name, scenario, "newreno", "native"))
-    # What the IBCCA paper asks of its switch: the cost, beside those of the two controllers alone.
+    # The IBCCA paper asks what its switch costs, so compare it with the two controllers alone.
     bursts = load_scenario("beyond-ibcca-burst-42")
     for controller in ("ibcca", "cubic", "ibcca-cubic"):
         name = f"native-{controller}-bursts"

@@ -1,1 +1,1 @@
-"""What RFC 9743 asks of a congestion controller, measured: `quicgym checklist`."""
+"""Measures what RFC 9743 asks of a congestion controller: `quicgym checklist`."""

@@ -41,7 +41,7 @@ class Check(StrictModel):
     at_least: float | None = None
     at_most: float | None = None
     source: str
-    """Of the threshold: an RFC's section, a paper, or "ours" with the reason."""
+    """Source of the threshold: an RFC's section, a paper, or "ours" with the reason."""
 
     @field_validator("number")
     @classmethod
@@ -80,7 +80,7 @@ class Check(StrictModel):
 
 
 class Item(StrictModel):
-    """What a section of the RFC asks for."""
+    """A section of the RFC and the checks of what it asks for."""
 
     section: str
     title: str
@@ -99,7 +99,7 @@ class Item(StrictModel):
 
 
 class AttackCheck(StrictModel):
-    """What `quicgym attack` finds, with a threshold."""
+    """A check of what `quicgym attack` finds, with a threshold."""
 
     title: str
     question: str
@@ -113,7 +113,7 @@ class AttackCheck(StrictModel):
     at_least: float
     """The threshold of reward − the highest reward of the others on the worst network."""
     source: str
-    """Of the threshold."""
+    """Source of the threshold."""
 
     @field_validator("distribution")
     @classmethod

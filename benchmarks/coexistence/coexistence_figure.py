@@ -32,7 +32,7 @@ NAME = "coexist"
 MOST_LINES = 6
 """Subjects whose curves are drawn; of more the first ones."""
 MOST_WITH_OTHERS = 2
-"""Subjects up to which the flows beside are drawn over time, too."""
+"""Up to so many subjects, the competing flows are drawn over time, too."""
 SHOWN = {
     "fair_share": ("share of the\nfair share", "linear", 1.0),
     "convergence_s": ("convergence\n(s)", "linear", None),

@@ -27,7 +27,7 @@ FIRST = ("bbr3", "copa", "prague", "vivace")
 """The figure draws the curves of the first subjects: the recommended policies, and these."""
 ADOPTED = ("users_receive_rate_mbps", "others_receive_rate_mbps")
 READING = """\
-Each table has one number of flows beside the subject and one queue discipline.
+Each table has one number of competing flows and one queue discipline.
 [The guide](../how-to/coexist.md) describes the experiments, and
 [metrics](../reference/metrics.md) has the formulas. `(k/n)` says that k of n seeds have a value.
 Flows that do not converge have none. The controller beside is a subject, too: its row shows what
@@ -96,7 +96,8 @@ def page(document: Mapping[str, Any]) -> str:
 
 def coexistence(
     policy: Annotated[
-        list[str] | None, typer.Option(help="Learned policies.  [default: the recommended ones]")
+        list[str] | None,
+        typer.Option(help="Measure these learned policies.  [default: the recommended ones]"),
     ] = None,
     seeds: options.Seeds = 3,
     jobs: options.Jobs = None,

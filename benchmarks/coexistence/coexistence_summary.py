@@ -1,4 +1,4 @@
-"""What the runs of `quicgym coexist` say: metrics of a cell, adoption curves, and the tables.
+"""Summarises the runs of `quicgym coexist`: metrics of a cell, adoption curves, and the tables.
 
 {table}
 
@@ -28,7 +28,7 @@ from quicgym.envs.simulation.metrics import (
 )
 
 Result = Mapping[str, Any]
-"""Of one run, as `grid.result_of` returns it."""
+"""The result of one run, as `grid.result_of` returns it."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Measured:
     short_flows: Result | None
 
     def harm(self, name: str, result: Result | None, *, less_is_better: bool) -> float | None:
-        """Returns the harm of a result to the flows beside, by a metric of flows."""
+        """Returns the harm of a result to the competing flows, by a metric of flows."""
         performance = of_others(self.alone, name)
         return harm(performance, of_others(result, name), less_is_better=less_is_better)
 
     def extra_harm(self, name: str, *, less_is_better: bool) -> float | None:
-        """Returns the subject's harm to the flows beside minus that of their like."""
+        """Returns the harm to the competing flows minus that which one more of them would do."""
         harms = [
             self.harm(name, result, less_is_better=less_is_better)
             for result in (self.beside, self.like)
@@ -82,7 +82,7 @@ def of_subjects(result: Result | None, name: str) -> float | None:
 
 
 def of_others(result: Result | None, name: str) -> float | None:
-    """Returns the mean of a metric over the flows beside."""
+    """Returns the mean of a metric over the competing flows."""
     return _mean(result, name, is_subject=False)
 
 

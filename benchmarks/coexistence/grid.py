@@ -1,8 +1,8 @@
 """The networks and runs of `quicgym coexist`: a grid of paths, and the experiments on each.
 
-A cell has one subject and some flows beside it. Its experiments are in EXPERIMENTS. For each
-controller beside, the grid also has the cells in which that controller itself is the subject: what
-flows beside have from their like.
+A cell has one subject and some competing flows. Its experiments are in EXPERIMENTS. For reference,
+the grid also has the cells in which each competing controller is itself the subject, which show how
+flows of one controller treat each other.
 """
 
 from __future__ import annotations
@@ -68,18 +68,18 @@ class Cell(NamedTuple):
 
     @property
     def like(self) -> Cell:
-        """The cell in which the subject is one more flow of the controller beside."""
+        """The cell in which the subject is one more flow of the competing controller."""
         return self._replace(subject=self.beside)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is asked for.
+    """The question of a run.
 
     Attributes:
         subjects: Controllers or policies, as users name them.
-        beside: Controllers of the flows beside.
-        counts: Numbers of flows beside the subject.
+        beside: Controllers of the competing flows.
+        counts: Numbers of competing flows.
         paths: Bottlenecks.
         duration_s: Duration of each run, in s.
         seeds: Number of seeds.
@@ -100,7 +100,7 @@ class Grid:
 
     @property
     def arrival_s(self) -> float:
-        """When the subject arrives beside the others."""
+        """The time at which the subject joins the others."""
         return self.duration_s / 6
 
     @property
@@ -110,7 +110,7 @@ class Grid:
         return Window(begin_s, self.window.until_s)
 
     def cells(self) -> Iterator[Cell]:
-        """Yields the cells, of each path and number the controller beside itself last."""
+        """Yields the cells; for each network and number the competing controller itself is last."""
         for path, beside, count in product(self.paths, self.beside, self.counts):
             for subject in dict.fromkeys([*self.subjects, beside]):
                 yield Cell(subject, beside, count, path)
@@ -205,7 +205,7 @@ class CoexistenceJob(RunJob):
 
     @cached_property
     def key(self) -> str:
-        """What identifies the run for --resume: equal keys give equal results."""
+        """The identity of the run for --resume: equal keys give equal results."""
         return digest(["coexist", super().key])
 
     def run(self) -> dict[str, Any]:

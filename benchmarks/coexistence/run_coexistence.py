@@ -29,7 +29,7 @@ FORMATS = {
     "fct_median_ms": ".0f",
     "fct_p99_ms": ".0f",
 }
-"""Of numbers in the table; others have two decimals."""
+"""Formats of numbers in the table; others have two decimals."""
 
 
 def run_coexist(

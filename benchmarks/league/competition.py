@@ -54,7 +54,7 @@ class League(StrictModel):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     score: Literal["power", "fair-share"]
     beside: tuple[Flow, ...] = ()
-    """Flows beside the judged one, as scenarios have them, with a controller each."""
+    """Flows that compete with the judged one, as scenarios have them, each with a controller."""
     start_s: float = Field(default=0.0, ge=0)
     """When the judged flow starts."""
     rates: tuple[Rates, ...] = Field(min_length=1)

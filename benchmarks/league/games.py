@@ -36,7 +36,7 @@ FACTORS: dict[str, Callable[[Network], str]] = {
     "delay": lambda network: f"{network.delay_ms:g} ms",
     "queue": lambda network: f"{network.queue_bdp:g} BDP",
 }
-"""Of a network, by which win rates are broken down, beside the window."""
+"""Properties of a network by which win rates are broken down, in addition to the window."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class LeagueJob(RunJob):
 
     @cached_property
     def key(self) -> str:
-        """What identifies the run for --resume: equal keys give equal results."""
+        """The identity of the run for --resume: equal keys give equal results."""
         return digest(["league", super().key, self.windows_s])
 
     def run(self) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class Participants:
 
 @dataclass(frozen=True)
 class Games:
-    """What was measured in a league.
+    """The results of a league.
 
     Attributes:
         league: The league.

@@ -38,7 +38,7 @@ PUBLISHED = {
 }
 """Sage (Yen, Abbasloo and Chao, SIGCOMM 2023), Figure 1; in place of BBRv3 the paper has BBR2."""
 FIELD = ("cubic", "vegas", "copa", "bbr", "bbr3")
-"""Of the comparison with published win rates."""
+"""The field of the comparison with published win rates."""
 SLOW_STARTS = {
     "HyStart++ (default)": "",
     "until a loss": "standard",
@@ -123,7 +123,7 @@ def _broken_down(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def with_slow_start(competition: Competition, slow_start: str) -> Competition:
-    """Returns a competition whose flows beside the judged one leave slow start in another way.
+    """Returns a competition whose competing flows leave slow start in another way.
 
     Args:
         competition: The competition.
@@ -191,7 +191,7 @@ def _compared(rates: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Iterato
 def leagues(
     also: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Another participant; may be given again."),
+        typer.Option(metavar="NAME", help="Add this participant. You may repeat it."),
     ] = None,
     jobs: options.Jobs = None,
     resume: options.Resume = False,

@@ -70,11 +70,11 @@ class Drawing:
 
     file: str
     caption: str
-    """Stands beside the figure, not in it."""
+    """Text that stands next to the figure, not in it."""
     panels: list[list[Panel]]
     share_y: bool = False
     networks: str = ""
-    """What a figure of a paper was measured on, as a sentence."""
+    """The network and runs behind a figure of a paper, as a sentence."""
 
     @property
     def error_bars(self) -> str | None:
@@ -95,7 +95,7 @@ class _Series:
 
     @property
     def mean_label(self) -> str:
-        """Of the mean over the flows, the unit at the end."""
+        """The label of the mean over the flows, with the unit at the end."""
         return "mean " + self.label.replace(" (", " of the flows (")
 
 
@@ -109,7 +109,7 @@ def _rtt(trace: pd.DataFrame, datagram_bytes: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _throughput(trace: pd.DataFrame, datagram_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """What reached the receiver in the THROUGHPUT_WINDOW_S before each moment, in Mbps."""
+    """Returns the rate at the receiver in the THROUGHPUT_WINDOW_S before each moment, in Mbps."""
     time = trace["time_s"].to_numpy()
     received = trace["received_bytes"].to_numpy().astype(float)
     if len(time) < 2:

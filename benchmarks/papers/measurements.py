@@ -1,4 +1,4 @@
-"""What was measured, by scenario, controller and engine; and the quantities of a run by name."""
+"""Measurements by scenario, controller and engine, and the quantities of a run by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a paper prints and claims, as data: tables, figures and claims, one YAML per paper."""
+"""A paper's tables, figures and claims as data, in one YAML file per paper."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Figure(StrictModel):
 
     number: str
     name: str
-    """Of its file."""
+    """Name of the figure's file."""
     caption: str
     over_time: str | None = None
     """window, rtt or throughput; a panel per scenario."""
@@ -161,7 +161,7 @@ class Check(StrictModel):
 
 
 class Claim(StrictModel):
-    """What a paper says, and the comparisons of our measurements that decide about it."""
+    """A claim of a paper, and the comparisons of our measurements that decide about it."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9.+-]+$")]
     statement: str
@@ -204,7 +204,7 @@ class Variation(StrictModel):
 
 
 class Watched(StrictModel):
-    """A quantity that is shown beside the verdicts of each variation."""
+    """A quantity that is shown next to the verdicts of each variation."""
 
     scenario: str
     algorithm: str

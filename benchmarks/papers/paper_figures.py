@@ -17,9 +17,9 @@ from quicgym.benchmarks.papers.drawings import Drawing, Panel
 from quicgym.plot_style import BLACK, GREY, ONE_COLUMN, STYLE, TWO_COLUMNS, save, write_captions
 
 LETTERS_OF_A_TITLE = 42
-"""What fits above a panel that is one column wide, or half of two."""
+"""The longest title above a panel that is one column wide, or half of two."""
 MOST_GROUPS_IN_ONE_COLUMN = 4
-"""Of bars, so that their labels stand beside one another."""
+"""The most groups of bars whose labels fit next to one another."""
 BASE_RTT = "base RTT"
 MOST_COLUMNS_OF_A_LEGEND = 6
 """Fewer where the figure is too narrow for them."""

@@ -1,4 +1,4 @@
-"""The papers' tables with our values beside them, and one table of everything measured."""
+"""The papers' tables with our values next to theirs, and one table of everything measured."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is run and judged: the arguments of `run_papers` that both need.
+    """The question of a run: the arguments of `run_papers` that running and judging need.
 
     A simulation that carries more packets than `most_packets` is left out.
     """

@@ -35,7 +35,7 @@ def varied(scenario: Scenario, variation: Variation, controller: str = "") -> Sc
 
 
 def comparable(scenario: Scenario, variation: Variation, controller: str) -> Scenario:
-    """Returns the varied scenario under a name of its own, for results beside the scenario's."""
+    """Returns the varied scenario under a new name, for results next to the scenario's."""
     assert variation.source is not None
     return varied(scenario, variation, controller).model_copy(
         update={"name": f"{scenario.name}--{variation.source}"}

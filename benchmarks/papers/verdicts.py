@@ -57,15 +57,15 @@ COUNTED: dict[str, tuple[str, str]] = {
     "need_ns3": ("needs ns-3", "need ns-3"),
     "need_longer_runs": ("needs longer runs", "need longer runs"),
 }
-"""What becomes of a claim, in words behind 1 and behind another number."""
+"""Verdicts in words, as they follow the number 1 and other numbers."""
 
 EQUAL_SHARE = 0.002
-"""Of an order: smaller differences count as none, however small the deviation is.
+"""In an order, smaller differences than this share count as none, however small the deviation is.
 
 The smallest that a paper builds a claim on is 0.3%, eBCC's throughput at the two shorter delays.
 """
 PRINTED_SHARE = 0.05
-"""Of a printed number: BBR's two prints of one network in the eBCC paper differ by 4%."""
+"""Tolerance of a printed number: the eBCC paper prints BBR twice on one network, 4% apart."""
 FAIRNESS = ("jain",)
 """Indices whose distance from 1 is what is compared."""
 
@@ -255,7 +255,7 @@ def _outcome(
     values = np.array([numbers[seed] for seed in seeds])
     references = np.ones(len(seeds)) if others is None else np.array([others[s] for s in seeds])
     if split(check.metric)[0] in FAIRNESS and (others is None or {low, high} <= {None, 1.0}):
-        # J above b is 1 - J below 1 - b; beside another index, 1 - J below its 1 - J.
+        # J above b is 1 - J below 1 - b; compared with another index, it is 1 - J below its 1 - J.
         values = 1.0 - values
         if others is not None:
             references = 1.0 - references

@@ -21,7 +21,9 @@ from quicgym.benchmarks.papers.verdicts import VERDICTS
 SHOWN = 2
 """Comparisons that are shown of a claim that does not hold in full."""
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of `quicgym papers`.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The folder that `quicgym papers` has written.")
+]
 app = typer.Typer()
 
 
@@ -100,7 +102,9 @@ def verdicts(folder: Folder) -> None:
 @app.command()
 def tables(
     folder: Folder,
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A name or a YAML.")],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="The paper: a name or the path of a YAML file.")
+    ],
 ) -> None:
     """Print the measured values of a paper's tables."""
     for line in lines_of_tables(_document(folder), paper):

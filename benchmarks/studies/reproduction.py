@@ -99,21 +99,35 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[s
 
 
 def main(
-    paper: Annotated[str, typer.Argument(help="A name from `quicgym papers --help` or a YAML.")],
+    paper: Annotated[
+        str, typer.Argument(help="The paper: a name from `quicgym papers --help` or a YAML file.")
+    ],
     variation: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The only one. Default: all of the paper's.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Judge only this variation. Default: all of the paper's."
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds 0 to N-1.")] = 10,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.")] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Run everything with the seeds 0 to N-1.")
+    ] = 10,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Use N processes. Default: one for each core."),
+    ] = None,
     with_ns3: Annotated[
         bool,
         typer.Option(
-            "--with-ns3", help="Judge what only ns-3 can run as well; without it, – stands there."
+            "--with-ns3",
+            help="Also judge claims that only ns-3 can run. Otherwise the table has a – there.",
         ),
     ] = False,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Keeps the runs; going on is free.")] = (
-        Path("results/reproduction")
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Keep the runs in this folder; finished ones are not repeated."
+        ),
+    ] = Path("results/reproduction"),
 ) -> None:
     """Judge a paper's claims again for each variation of what the paper leaves open."""
     try:
