@@ -263,8 +263,9 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
     if model.observation_space != observations:
         raise ValueError(
             f"save: the model's observations are {model.observation_space}, and in a network there "
-            f"are only {observations}; train it without privileged=True, or by `quicgym train tuning-ppo "
-            "network.privileged_critic=true`, whose critic alone sees what only the network knows"
+            f"are only {observations}; train it without privileged=True, or by `quicgym train "
+            "tuning-ppo network.privileged_critic=true`, whose critic alone sees what only the "
+            "network knows"
         )
     setattr(model.action_space, RECORD, _record(inner.environments))
     setattr(model, NORMALIZATION, model.get_vec_normalize_env())
