@@ -20,7 +20,7 @@ COUNTS = (
     "kernel_drops", "overflow_packets", "unsent_packets", "refused_packets", "socket_errors",
     "moved_packets", "foreign_packets", "oversized_packets", "clock_steps",
 )  # fmt: skip
-"""What an audit takes from the relay's report as it is."""
+"""Fields that an audit copies from the relay's report."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class CpuTicks:
 
 @dataclass(frozen=True)
 class Audit:
-    """What shows whether a relay did what the link's model says.
+    """Shows whether a relay did what the link's model says.
 
     Attributes:
         packets: Number of packets that left.
@@ -116,7 +116,7 @@ class Audit:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What makes the run invalid; empty: nothing."""
+        """The reasons why the run is invalid; empty if it is valid."""
         found = []
         if self.packets == 0:
             found.append("no packet left the relay")

@@ -1,4 +1,4 @@
-"""The command `quicgym real`: runs over a stack, beside the simulator's, and the gaps between them.
+"""The command `quicgym real`: runs over a stack and in the simulator, and the gaps between them.
 
 The implementation gap is the stack in virtual time against the simulator, over the same network.
 The wall-clock gap is the stack in real time against virtual time. Gaps of goodput and mean RTT are

@@ -115,7 +115,7 @@ def _specification(steering: Steering) -> int | None:
 
 
 class HostedController:
-    """What steers one connection; times in ns, sizes in bytes of UDP payload.
+    """Steers one connection; times are in ns, sizes in bytes of UDP payload.
 
     Every method raises UserError where the C interface refuses it: a fault of the stack's.
     """
@@ -188,7 +188,7 @@ class HostedController:
         self._call("on_window_unused", now)
 
     def set_application(self, unsent_bytes: int, blocked_events: int) -> None:
-        """What the application has written and the stack has not sent."""
+        """The bytes that the application has written and the stack has not sent."""
         self._call("set_application", unsent_bytes, blocked_events)
 
     def decide(self, now: int) -> int:

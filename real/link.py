@@ -27,7 +27,7 @@ from quicgym.real.relay import RelayReport, make_core_relay, make_report
 
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PPP_BYTES = 2
-"""Of a packet's size on the wire, what is not the IP packet's."""
+"""Bytes of a packet on the wire that do not belong to the IP packet."""
 ANSWER_S = 30.0
 """How long making the namespaces may take, and ending what runs in them."""
 REPORT_S = 1.0
@@ -36,7 +36,7 @@ REPORT_S = 1.0
 
 @dataclass(frozen=True)
 class LinkResult:
-    """What became of a command behind a network.
+    """The outcome of a command behind a network.
 
     Attributes:
         exit_status: The command's; 128 and the signal's number where one ended it, as shells have
@@ -63,7 +63,7 @@ def run_link(
     on_start: Callable[[], None] | None = None,
     on_report: Callable[[RelayReport], None] | None = None,
 ) -> LinkResult:
-    """Runs a command in a network namespace of its own, behind a scenario's network.
+    """Runs a command in a new network namespace, behind a scenario's network.
 
     The command is on the receivers' side: what it downloads comes over the bottleneck, with the
     delays of the scenario's first flow in both directions. Both programs find their address in
@@ -72,7 +72,7 @@ def run_link(
     Args:
         scenario: A name, a path or a scenario.
         command: The program and its arguments; it has this process's standard streams.
-        peer: A program on the senders' side, in a namespace of its own, which is there before
+        peer: A program on the senders' side, in a second namespace, which is there before
             the command begins. None: this machine is on the senders' side, which needs root.
         limit_s: This long after the command's start everything that still runs is ended.
         seed: Seed of the network's random numbers.

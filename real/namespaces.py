@@ -75,7 +75,7 @@ def call(step: str, function: str, *arguments: int | bytes | None) -> None:
 
 
 def enter_user_namespace() -> None:
-    """Becomes root of a user namespace of its own, as `unshare --map-root-user` does."""
+    """Becomes root of a new user namespace, like `unshare --map-root-user`."""
     user, group = os.geteuid(), os.getegid()
     call("make a user namespace", "unshare", CLONE_NEWUSER)
     try:

@@ -38,7 +38,7 @@ def to_network(scenario: Scenario) -> _core.Scenario:
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of packets that were sent at given times.
+    """The fates of packets that were sent at given times.
 
     Attributes:
         arrivals_ns: Shape (packets,), when each arrived at the other host; -1 where it did not.

@@ -22,7 +22,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class WayReport:
-    """What has happened on one way over the network; bytes are those on the wire.
+    """Totals of one direction of the network; bytes are those on the wire.
 
     Attributes:
         sent_packets: Packets that hosts have sent.
@@ -51,7 +51,7 @@ class WayReport:
 
 @dataclass(frozen=True)
 class RelayReport:
-    """What a relay has done so far.
+    """The report of a relay on its work so far.
 
     Attributes:
         elapsed_s: Since its start.
@@ -67,7 +67,7 @@ class RelayReport:
 
 
 class Relay:
-    """A scenario's network between UDP sockets, on a thread of its own.
+    """A scenario's network between UDP sockets, on a separate thread.
 
     Each single flow of the scenario is a path between two hosts: links, queues, losses and random
     numbers are those of the native engine, the flow's own sender does not run. A host sends its

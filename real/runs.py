@@ -59,7 +59,7 @@ from quicgym.real.stacks import (
 from quicgym.yaml_files import closest
 
 QLOG_VARIABLE = "QLOGDIR"
-"""Of the environment: a folder that gets qlog files, where none is given."""
+"""Environment variable with the folder for qlog files, if none is given."""
 ATTEMPTS = 3
 """Runs in real time that the audit finds invalid are repeated, up to so many in all."""
 REAL_GRACE_S = 15.0
@@ -89,7 +89,7 @@ class InvalidRunError(UserError):
 
 @dataclass(frozen=True)
 class Moment:
-    """What a run is doing, about every second.
+    """The progress of a run, reported about every second.
 
     Attributes:
         time_s: Time on the run's clock.

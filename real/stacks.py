@@ -64,7 +64,7 @@ class StackError(UserError):
 
 @dataclass(frozen=True)
 class Steering:
-    """What steers a flow.
+    """The controller or policy that steers a flow.
 
     Attributes:
         name: Name of a controller in quicgym's catalogue, of a policy, of a controller that the
@@ -116,7 +116,7 @@ class FlowPlan:
 
 @dataclass(frozen=True)
 class FlowRecord:
-    """What a stack measured of one flow.
+    """The measurements of one flow in a stack.
 
     Attributes:
         rows: Shape (rows,), of ROW_DTYPE: at 0, interval, 2 · interval, … up to the run's duration,

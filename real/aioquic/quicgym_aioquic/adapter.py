@@ -1,4 +1,4 @@
-"""What quicgym puts into aioquic: a congestion controller, a pacer, and counters.
+"""Quicgym's parts for aioquic: a congestion controller, a pacer, and counters.
 
 aioquic lets an application register a congestion controller. It is not told of the ACK Delay, it
 cannot say at which rate it wants to pace, and nobody can be asked what waits to be sent. So this
@@ -50,7 +50,7 @@ def nanoseconds(seconds: float) -> int:
 
 
 class Counts:
-    """What a sender has seen so far, of packets of the application data space.
+    """Counts a sender's packets of the application data space so far.
 
     `rtt` has time and RTT of every sample, both in ns. `probe_timeouts` are those that sent data
     again.
@@ -126,7 +126,7 @@ class _Told(QuicCongestionControl):
     def congestion_window(self, value: int) -> None:
         pass  # the base class's
 
-    # What aioquic calls.
+    # aioquic calls the following methods.
 
     def on_packet_sent(self, *, packet: QuicSentPacket) -> None:
         self.bytes_in_flight += packet.sent_bytes

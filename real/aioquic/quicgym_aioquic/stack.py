@@ -37,7 +37,7 @@ SECOND = 1_000_000_000
 UNSENT_BYTES = 1 << 16
 """A sender's stream is filled up when it has less than this to send."""
 ENDLESS_BYTES = 1 << 40
-"""What controllers are told that waits to be sent where there is always more."""
+"""If there is always more to send, controllers are told that so many bytes wait."""
 IDLE_S = 60.0
 FORWARD, BACKWARD = _core.DataDirection.forward, _core.DataDirection.backward
 PEER = ("127.0.0.1", 1)
@@ -266,7 +266,7 @@ class Pair:
 
 
 class Run:
-    """What both clocks have in common: rows, decisions, progress and the deadline."""
+    """Common base of both clocks: rows, decisions, progress and the deadline."""
 
     def __init__(
         self,
@@ -336,7 +336,7 @@ def run_virtual(run: Run, network: _core.EmulatedNetwork) -> None:
             *(end.timeout for pair in run.pairs for end, _ in pair.ends),
             *([arriving[0][0]] if arriving else []),
         )
-        # What is sent from then on reaches no queue before.
+        # Packets that are sent from then on reach no queue earlier.
         for packet, at, fate, path, way, _ in network.advance(min(host, run.duration) + lookahead):
             if fate == _core.Fate.delivered:
                 heapq.heappush(arriving, (at, packet, path, way == FORWARD))

@@ -18,7 +18,9 @@ EXAMPLES = (
 def linux(
     action: Annotated[
         Literal["list", "load", "unload"],
-        typer.Argument(help="What to do.", show_default=False),
+        typer.Argument(
+            help="List the controllers, or load or unload one of them.", show_default=False
+        ),
     ],
     controller: Annotated[
         str | None,
@@ -31,9 +33,9 @@ def linux(
 ) -> None:
     """Load controllers into the TCP of this machine's kernel.
 
-    `load` prints the name by which programs select the controller with TCP_CONGESTION, such as
-    `iperf3 --congestion NAME`. Nothing is made the system's default. The controller stays until
-    `unload` or the next start of the machine. Needs quicgym-linux, Linux 6.10 or newer, and root.
+    `load` prints the name by which programs select the controller with TCP_CONGESTION, for example
+    `iperf3 --congestion NAME`. The system's default does not change, and the controller stays until
+    `unload` or until the machine restarts. You need Linux 6.10 or newer, and root.
     """
     from quicgym.real.kernels import find_kernel
 

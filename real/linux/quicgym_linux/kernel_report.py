@@ -471,28 +471,33 @@ def _words(values: Sequence[float]) -> str:
 
 
 def linux_kernel(
-    runs: Annotated[int, typer.Option(min=1, help="Valid runs of each cell.")] = 5,
+    runs: Annotated[int, typer.Option(min=1, help="Measure so many valid runs of each cell.")] = 5,
     budget_mbps: Annotated[
         float,
         typer.Option(
             min=1,
             metavar="MBPS",
-            help="So many runs of a network at once as have this rate in sum; one where the "
-            "network is faster.",
+            help="Run several networks at once, as long as their rates sum up to at most this. A "
+            "faster network runs alone.",
         ),
     ] = BUDGET_MBPS,
     scenario: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only these; default: all.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run only this scenario. Default: all."),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Keeps runs.jsonl.")] = Path(
-        "results/linux-kernel"
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Keep the runs (runs.jsonl) in this folder.")
+    ] = Path("results/linux-kernel"),
+    report: Annotated[Path, typer.Option(metavar="FILE", help="Write the page to this file.")] = (
+        Path("results/reports/linux-kernel.md")
     ),
-    report: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
-        "results/reports/linux-kernel.md"
-    ),
-    resume: Annotated[bool, typer.Option("--resume", help="Skip the runs that DIR has.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Continue an interrupted run: skip what DIR already holds."),
+    ] = False,
     write_only: Annotated[
-        bool, typer.Option("--write-only", help="No runs in the kernel; only the page.")
+        bool,
+        typer.Option("--write-only", help="Only write the page, without runs in the kernel."),
     ] = False,
 ) -> None:
     """Measure the papers' tables and learned policies in the running kernel and write the page."""

@@ -2,7 +2,7 @@
 
 Every controller and policy runs on every network of the suite `reality` with every seed: in the
 native engine, with the stack in virtual time, and in real time with an audit. So do the stack's own
-controllers, which no simulator has. runs.jsonl keeps each finished run; `--resume` goes on with
+controllers, which no simulator has. runs.jsonl keeps each finished run; `--resume` continues with
 what is missing. The report says how large the gaps are, and what every policy earns.
 """
 
@@ -65,35 +65,46 @@ Rows = dict[tuple[str, str, str, int], dict[str, Any]]
 
 
 def reality(
-    stack: Annotated[str, typer.Option(metavar="NAME", help="As quicgym real has it.")] = "noq",
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs the seeds 0 to N-1.")] = 5,
+    stack: Annotated[
+        str, typer.Option(metavar="NAME", help="Use this QUIC stack, as in `quicgym real`.")
+    ] = "noq",
+    seeds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Run everything with the seeds 0 to N-1.")
+    ] = 5,
     scenario: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Of the suite; default: all.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Run only this scenario of the suite reality. Default: all."
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Default: the report's fifteen, and the stack's own."),
+        typer.Option(
+            metavar="NAME",
+            help="Run only this policy. Default: the report's fifteen, and the stack's own.",
+        ),
     ] = None,
     budget_mbps: Annotated[
         float,
         typer.Option(
             min=1,
             metavar="MBPS",
-            help=f"Real time: so many runs of a network at once as have this rate in sum, at most "
-            f"{MOST_AT_ONCE}; one where the network is faster.",
+            help="In real time, run several networks at once, as long as their rates sum up to at "
+            f"most this and there are at most {MOST_AT_ONCE}. A faster network runs alone.",
         ),
     ] = BUDGET_MBPS,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Keep the runs in this folder.")] = Path(
         "results/reality"
     ),
-    report: Annotated[Path, typer.Option(metavar="FILE", help="The report.")] = Path(
-        "results/reports/reality.md"
-    ),
+    report: Annotated[
+        Path, typer.Option(metavar="FILE", help="Write the report to this file.")
+    ] = Path("results/reports/reality.md"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
+        bool,
+        typer.Option("--resume", help="Continue an interrupted run: skip what DIR already holds."),
     ] = False,
 ) -> None:
-    """Run the campaign and write the report."""
+    """Measure how far the simulator agrees with a real stack, and write the report."""
     known = find_stack(stack)
     entries = [entry for entry in load_suite(SUITE) if isinstance(entry, Scenario)]
     chosen = [entry for entry in entries if not scenario or entry.name in scenario]
@@ -126,7 +137,7 @@ def reality(
             finished |= outcome.finished
             failures += outcome.failures
             if outcome.interrupted:
-                say("interrupted; the same command with --resume goes on")
+                say("interrupted; continue with the same command and --resume")
                 raise typer.Exit(130)
     report_failures(failures)
     rows: Rows = {
