@@ -21,7 +21,7 @@ EXTRAS = ["multi", "ns3gym", "real", "reports"]
 TOOLS = [
     "hypothesis>=6.100", "pytest>=8.2", "pytest-xdist>=3.5", "pyzmq>=25.1", "safetensors>=0.4",
 ]  # fmt: skip
-"""Of the extra `dev`, what the tests themselves need; their versions are the newest."""
+"""Packages of the extra `dev` that the tests themselves need; their versions are the newest."""
 BUILD_TOOLS = ("cmake", "ninja")
 """Their packages do not have each version; the system's are as good."""
 # The Python, the compiler, and whether each requirement has the oldest version that is allowed.

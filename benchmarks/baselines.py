@@ -47,7 +47,7 @@ CONTROLLERS = (
 SUITES = ("papers", "heldout/8")
 PAPERS = ("ebcc", "cubic-plus", "ibcca", "high-latency")
 MOST_PACKETS = 1_000_000
-"""Of a simulation for a claim: those of Cubic+ at 400 Mbps take longer than all others together."""
+"""The longest simulation for a claim, because Cubic+'s at 400 Mbps take longer than all others."""
 COLUMNS = {
     "throughput_share": ("throughput\nshare", ".3f"),
     "loss_percent": evaluate_columns["loss_percent"],

@@ -1,4 +1,4 @@
-"""What describes a controller: its name, parameters, ranges, units and sources."""
+"""Describes a controller: its name, parameters, ranges, units and sources."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ MOST_LATE_DECISION_MS = 5.0
 """At the 99th percentile; a run whose policy decided later is invalid. A twentieth of the 100 ms
 between two decisions of most policies: later ones act on another state than the simulator's."""
 MOST_STOLEN_PERCENT = 1.0
-"""Of the CPU time of all cores; above it a run is invalid. A mean over the run: shorter thefts show
-as lateness."""
+"""A run is invalid if more of the CPU time of all cores was stolen. This is a mean over the run;
+shorter thefts show as lateness."""
 COUNTS = (
     "kernel_drops", "overflow_packets", "unsent_packets", "refused_packets", "socket_errors",
     "moved_packets", "foreign_packets", "oversized_packets", "clock_steps",

@@ -39,7 +39,7 @@ IFF_UP, IFF_RUNNING, IFF_NOARP = 0x1, 0x40, 0x80
 ETHTOOL_OFF = {
     "tx-checksum": 0x17, "scatter-gather": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C,
 }  # fmt: skip
-"""Of the program's end: the relay must see packets as they are on a wire, one by one."""
+"""Offloads to switch off on the program's side: the relay must see each packet as on a wire."""
 RTM_NEWLINK, RTM_NEWROUTE = 16, 24
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
 IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_FD = 3, 18, 28

@@ -86,7 +86,7 @@ class OwnDecisions(NamedTuple):
 
 
 class Aggrevate(EpisodeTrainer[AnySettings]):
-    """What both forms have: decisions of the policy, with a value for each setting.
+    """Common base of both forms: decisions of the policy, with a value for each setting.
 
     `observations` are those of all iterations.
     `advantages` are the settings' values there less the mean, a row for each observation. Both are

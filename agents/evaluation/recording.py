@@ -37,8 +37,8 @@ from quicgym.errors import MissingExtraError, RunError, UserError
 from quicgym.yaml_files import closest
 
 FIRST_SEED = 2_000_000
-"""Of a recording, so no path of a dataset is played by an evaluation, which begins at seed 0, or by
-the comparison after a training."""
+"""The first seed of a recording. So large that no network of a dataset is played by an evaluation,
+which begins at seed 0, or by the comparison after a training."""
 _AT_A_TIME = 64  # episodes side by side, which are in memory until they are written
 MINARI_FOLDER = "MINARI_DATASETS_PATH"
 """The environment variable by which Minari finds its datasets."""

@@ -44,10 +44,10 @@ def split_alias(choice: str) -> tuple[str, str]:
 def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned"]:
     """Returns what sort of policy a user names.
 
-    A baseline is a controller as the catalogue has it, those of other packages and the own ones of
-    QUIC stacks included; static one with parameters of the user's, or one to steer that nobody
-    steers. Learned is what `load_policy` takes, and what a Python file of the user's has; a
-    controller in such a file is known as one after `find_policy`.
+    A baseline is a controller with the catalogue's parameters, also one of another package or of a
+    QUIC stack. A static policy is a controller with the user's parameters, or one that waits to be
+    steered but is not. Learned policies are those that `load_policy` takes and objects of the
+    user's Python files; only `find_policy` finds out that such an object is a controller.
     """
     _, choice = split_alias(choice)
     if choice == "random":

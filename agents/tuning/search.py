@@ -69,7 +69,7 @@ TRIALS_FOLDER, POLICY_FOLDER, SEARCH_FILE = "trials", "policy", "search.json"
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """What became of a trial.
+    """The outcome of a trial.
 
     With population-based training `setting` is the last one. `policy` is the folder with the best
     policy of its lineage. A trial that has not `finished` was stopped by the scheduler.

@@ -1,4 +1,4 @@
-"""What a search for hyperparameters is asked for: a YAML of configs/searches, or a user's.
+"""The configuration of a search for hyperparameters: a YAML of configs/searches, or a user's.
 
 name: my-search
 training: tuning-ppo

@@ -27,7 +27,7 @@ from quicgym.agents.tuning.trials import tune
 from quicgym.errors import UserError
 
 CHECKPOINT, PROGRESS, POLICY = "checkpoint.pt", "progress.json", "policy"
-"""What Ray Tune keeps of a trial at each evaluation."""
+"""Values that Ray Tune keeps of a trial at each evaluation."""
 COPY = "copy"
 """A file in a checkpoint that stands for one that Ray Tune removed."""
 

@@ -56,7 +56,7 @@ class ValueRange(StrictModel):
 
     @property
     def limits(self) -> tuple[Any, ...]:
-        """What is checked before anything is run: both ends, or all values."""
+        """The values that are checked before anything is run: both ends, or all of them."""
         return self.values if self.values is not None else self.ends
 
     @property

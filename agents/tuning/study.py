@@ -23,7 +23,7 @@ RAY_FOLDER = "ray"
 
 
 class Trial(Protocol):
-    """What became of a trial."""
+    """The outcome of a trial."""
 
     @property
     def error(self) -> str | None:
@@ -34,7 +34,7 @@ AnyTrial = TypeVar("AnyTrial", bound=Trial)
 
 
 class Study(ABC, Generic[AnyTrial]):
-    """What a sweep and a search have in common.
+    """Common base of sweeps and searches.
 
     Attributes:
         study_type: Kind of the study: "sweep" or "search".
@@ -65,7 +65,7 @@ class Study(ABC, Generic[AnyTrial]):
 
     @abstractmethod
     def run(self, directory: Path, jobs: int | None, command: str) -> None:
-        """Runs all trials, or goes on with them, and keeps them in `trials`.
+        """Runs all trials, or continues them, and keeps them in `trials`.
 
         KeyboardInterrupt where some are not complete, ray.exceptions.RayError where Ray itself
         failed.

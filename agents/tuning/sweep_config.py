@@ -1,4 +1,4 @@
-"""What a parameter sweep is asked for: a YAML of configs/sweeps, or one of a user's.
+"""The configuration of a parameter sweep: a YAML of configs/sweeps, or a user's.
 
 name: my-sweep
 controller: ebcc

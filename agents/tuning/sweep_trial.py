@@ -25,7 +25,7 @@ from quicgym.envs.simulation.metrics import evaluated_names
 
 @dataclass(frozen=True)
 class SweepTrial:
-    """What became of a trial; `error` is the reason why it failed."""
+    """The outcome of a trial; `error` is the reason why it failed."""
 
     setting: Setting
     objective: float = math.nan

@@ -93,7 +93,7 @@ def fit(
     running: Mapping[str, Any] | None = None,
     **given: Any,
 ) -> list[tune.Result]:
-    """Runs trials, or goes on with those that the folder holds; returns what became of all.
+    """Runs trials, or continues those that the folder holds; returns the outcome of all.
 
     `trainable` runs a trial on one core; its first argument comes from `space`, the others are
     `given`. `complete` is a key of the metrics that only a trial which came to its end has. `jobs`

@@ -78,7 +78,7 @@ class Drawing:
 
     @property
     def error_bars(self) -> str | None:
-        """What the error bars are; None where there are none."""
+        """The meaning of the error bars; None if there are none."""
         seeds = {bars.seeds for panels in self.panels for panel in panels for bars in panel.bars}
         if not seeds or max(seeds) == 1:
             return None

@@ -1,4 +1,4 @@
-"""What a bottleneck could have sent, and how long what waits before it takes."""
+"""Computes what a bottleneck could have sent, and how long the packets before it will wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system needs so that the kernel's TCP takes controllers, and remedies for the rest."""
+"""Checks what a system needs so that the kernel's TCP takes controllers, and names remedies."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ BY_AGENT = "agent:"
 
 
 class Closable(Protocol):
-    """What a controller needs while it is loaded, such as an agent."""
+    """A resource that a controller needs while it is loaded, such as an agent."""
 
     def close(self) -> None:
         """Ends it."""

@@ -258,7 +258,7 @@ def _metrics(
     """
     datagram = scenario.max_datagram_bytes
     wire = datagram + LINK_HEADER_BYTES
-    # Of the IP packet without its 2 bytes of PPP, and the payload of a full segment.
+    # The IP packet has no 2 bytes of PPP, and a full segment has this payload.
     payload = wire - 2 - TCP_HEADER_BYTES
     seconds = scenario.duration_s
     steady = _while_sending(reports, wire, seconds)

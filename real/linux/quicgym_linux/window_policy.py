@@ -17,7 +17,7 @@ from quicgym.errors import UserError
 FIXED_SHIFT = 16
 """Values are whole numbers over 2^16: bpf/logarithm.h."""
 MOST_LAYERS, MOST_WIDTH, MOST_WEIGHTS, MOST_BIASES = 4, 256, 131072, 1024
-"""Of the struct network in bpf/network.h."""
+"""Layout of the struct network in bpf/network.h."""
 HISTORY_LENGTH = 128
 LARGEST_WEIGHT = 2**15 - 1
 LARGEST_SHIFT = 30
@@ -26,7 +26,7 @@ LAYOUTS = {"recent": 1, "spans": 0}
 
 @dataclass(frozen=True)
 class KernelPolicy:
-    """What the program window_policy needs of a policy.
+    """The part of a policy that the program window_policy needs.
 
     Attributes:
         name: Name of the policy.

@@ -47,7 +47,7 @@ GOALS = {
     ("total", "hand-coded"): {"goodput_mbps": 1.5, "mean_rtt_ms": 3.0},
     ("total", "learned"): {"goodput_mbps": 1.0, "mean_rtt_ms": 5.0, "reward": 0.01},
 }
-"""Of the mean gap's size: percent, and of the reward a difference."""
+"""Goals for the size of the mean gaps: percent, and for the reward a difference."""
 SUITE = Path(__file__).with_name("reality.yaml")
 """The networks."""
 

@@ -20,7 +20,7 @@ NAMES = (
     "rows", "rtt", "completion", "compared_bytes", "decision_lateness", "probe_timeouts",
     "persistent_congestion",
 )  # fmt: skip
-"""Of what `_noq` returns for each flow, in this order."""
+"""Fields that `_noq` returns for each flow, in this order."""
 
 
 def _library() -> Path:

@@ -53,7 +53,7 @@ def own(name: str) -> Steering:
 
 
 def plans(scenario, steering: Steering, seed: int = 1, **changes) -> list[FlowPlan]:
-    """Of each flow of the scenario, all with the same steering."""
+    """Returns the plan of each flow of the scenario, all with the same steering."""
     return [
         FlowPlan(
             **{
