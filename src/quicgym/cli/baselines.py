@@ -15,6 +15,7 @@ from quicgym.plot_style import FigureFormat
 EXAMPLES = (
     "quicgym baselines",
     "quicgym baselines --suite heldout --seeds 5 --policy runs/mine window",
+    "quicgym baselines --suite leo 5g mine.yaml --columns goodput_mbps p95_queue_delay_ms",
     "quicgym baselines --scenario ebcc-single --controller bbr ebcc:gamma=3 mine.py:Aimd",
     "quicgym baselines --scenario my-network.yaml --seeds 20 --out results/mine",
     "quicgym baselines --scenario ebcc-single --qlog results/qlog --log-every 10",
