@@ -39,9 +39,6 @@ BEGINS = {
         "import wandb": "test_trackers.py runs both blocks, and reads what wandb has written",
         "from pathlib import Path": "the same",
     },
-    "docs/reports/real-stacks.md": {
-        "import quicgym": "needs quicgym-noq, which cargo builds, and 40 runs of a real stack"
-    },
 }
 """Python blocks that no test can run, by page and first line -> why."""
 
