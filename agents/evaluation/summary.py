@@ -423,9 +423,10 @@ def _entry(
 def _ends(intervals: pd.DataFrame, keys: int) -> dict[tuple[str, ...], dict[str, Ends]]:
     """Returns [low, high] by the first columns, and then by metric; None where there is no end."""
     found: dict[tuple[str, ...], dict[str, Ends]] = {}
-    for row in intervals.itertuples(index=False):
-        ends = [float(end) if np.isfinite(end) else None for end in (row.low, row.high)]
-        found.setdefault(tuple(map(str, row[:keys])), {})[str(row.metric)] = ends
+    for row in intervals.to_dict("records"):
+        ends = [float(row[end]) if np.isfinite(row[end]) else None for end in ("low", "high")]
+        place = tuple(map(str, list(row.values())[:keys]))
+        found.setdefault(place, {})[str(row["metric"])] = ends
     return found
 
 
