@@ -14,7 +14,7 @@ import yaml
 
 from quicgym import Scenario, ScenarioError, __version__, _core, load_scenario
 from quicgym.agents.evaluation.jobs import make_jobs
-from quicgym.agents.policies.hand_coded import BASELINES
+from quicgym.benchmarks.baselines import CONTROLLERS
 from quicgym.benchmarks.leaderboard import (
     LEADERBOARD,
     LeaderboardError,
@@ -145,10 +145,10 @@ def test_bad_input_ends_with_a_message(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_shipped_list_has_every_baseline() -> None:
+def test_the_shipped_list_has_the_papers_controllers_and_what_they_are_compared_with() -> None:
     entries = load_entries(LEADERBOARD)
     listed = [entry.policy for entry in entries if entry.kind == "baseline"]
-    assert listed == list(BASELINES)
+    assert sorted(listed) == sorted(CONTROLLERS)
 
 
 ENTRIES = [
@@ -221,6 +221,14 @@ def test_the_page_begins_with_the_finding_and_the_policies_in_rank_order() -> No
     ]
     assert "### Suite `s`, ns-3" in text and ", ns-3 3. It also\n" in text
     assert "Over its 2 training seeds, PPO has an IQM of 0.5150 in the mean, 0.3400" in text
+
+
+def test_the_finding_is_about_policies_that_do_not_know_the_network() -> None:
+    yardstick = Entry(name="Omniscient", policy="omniscient", kind="static")
+    tested = result({**ONE, "omniscient": [1.0, 1.0]})
+    data = leaderboard_data([*ENTRIES, yardstick], [tested], "make reports", {})
+    assert data["policies"][0]["name"] == "Omniscient"
+    assert data["finding"].startswith("Swept has the highest mean reward over the suite, 0.900;")
 
 
 def test_a_policy_without_a_run_on_a_suite_has_no_rank() -> None:
