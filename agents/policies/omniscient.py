@@ -85,6 +85,7 @@ class Omniscient:
                     lowest_s = simulation.statistics(place)["lowest_rtt"] / 1e9
                     window_bytes = rate * max(lowest_s, path_s[index, agent]) + room_bytes
                     rates = _PACING_GAIN * rate
+                window_bytes = min(window_bytes, _LARGEST_WINDOW_BYTES)
                 values = {"pacing_rate": [max(rates, 1.0)], "window_bytes": [window_bytes]}
                 simulation.set_parameters(place, values)
 
