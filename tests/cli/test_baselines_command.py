@@ -164,7 +164,7 @@ def test_a_table_has_every_metric_of_the_controllers_that_are_the_default(
     quicgym: Command,
 ) -> None:
     done = quicgym("baselines", "--scenario", "ebcc-bandwidth-15", "--seeds", "2")
-    for text in ("NewReno", "eBCC", "±", "95th percentile RTT (ms)", "Jain's index", "\nreward  "):
+    for text in ("NewReno", "eBCC", "±", "RTT, 95th percentile (ms)", "Jain's index", "\nreward  "):
         assert text in done.stdout
     assert "Table" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
