@@ -54,7 +54,9 @@ def test_a_training_from_a_policy_has_its_network_and_its_environment(
 
 
 def test_changes_come_after_the_policy():
-    config = load_training("tuning-ppo", ["environment.decision_interval_ms=50"], begin_with="window")
+    config = load_training(
+        "tuning-ppo", ["environment.decision_interval_ms=50"], begin_with="window"
+    )
     assert config.environment.decision_interval_ms == 50  # training says that it does not fit
 
 
