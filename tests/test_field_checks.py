@@ -86,7 +86,7 @@ def test_field_value_and_remedy(fields: dict[str, Any], message: str) -> None:
 
 def test_a_change_of_a_training_configuration_has_a_remedy() -> None:
     with pytest.raises(ConfigError) as error:
-        load_training("ppo", ["steps=lots"])
+        load_training("tuning-ppo", ["steps=lots"])
     assert str(error.value) == (
-        "ppo: steps = 'lots': should be a valid integer; give a whole number, at least 1"
+        "tuning-ppo: steps = 'lots': should be a valid integer; give a whole number, at least 1"
     )

@@ -62,7 +62,7 @@ class Omniscient:
             queue_s = columns["queue_bytes"] * 8e-6 / columns["capacity_mbps"]
             path_s = columns["flow_rtt_ms"] / 1e3 - queue_s  # NaN before the first RTT
         path_s = path_s.reshape(-1, batch.agent_count)
-        for index in np.flatnonzero(batch.selected):
+        for index in np.flatnonzero(batch.selected).tolist():
             episode, simulation = batch.episodes[index], batch.simulation(index)
             assert episode is not None
             scenario = episode.scenario
@@ -101,6 +101,7 @@ def _running(scenario: Scenario, simulation: _core.Simulation, until: int) -> in
 
 
 def _queue_bytes(scenario: Scenario) -> float:
+    assert scenario.bottleneck is not None  # only wireless LANs have none
     queue = scenario.bottleneck.queue
     return float(queue.limit * (1 if queue.unit == "bytes" else scenario.max_datagram_bytes))
 

@@ -50,11 +50,11 @@ WRITERS = {
     "baselines": Writer(
         "baselines --scenario ./path.yaml --controller newreno bbr --engine native --seeds 3 "
         + JOBS,
-        (60, 6_000), 2_500, 6,
+        (60, 6_000), 9_000, 6,
     ),
     "papers": Writer(f"papers --paper paper.yaml --seeds 1 {JOBS}"),
     "evaluate": Writer(
-        f"evaluate --policy cubic --suite suite.yaml --seeds 4 {JOBS}", (60, 6_000), 1_500, 8
+        f"evaluate --policy cubic --suite suite.yaml --seeds 4 {JOBS}", (60, 6_000), 5_000, 8
     ),
     "coexist": Writer(
         "coexist newreno --counts 1 --rates 2 --discipline drop-tail --duration-s 18 --seeds 1 "

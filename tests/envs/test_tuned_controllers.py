@@ -65,7 +65,12 @@ def test_the_action_of_the_defaults_is_the_controller_itself(controller):
     environment = make(None, scenario=scenario, record_deliveries=True)
     play(environment, preset_action("bbr"), options={"controller": controller})
     assert len(tuned) > 100
-    np.testing.assert_array_equal(tuned, environment.unwrapped.deliveries())
+    arrived = [
+        "flow",
+        "packet_number",
+        "time",
+    ]  # a packet may be sent later and wait less at the host
+    np.testing.assert_array_equal(tuned[arrived], environment.unwrapped.deliveries()[arrived])
 
 
 def test_an_action_sets_the_parameters_that_it_stands_for():

@@ -228,7 +228,7 @@ def engine_run(scenario, seconds):
     engine = _core.NativeSimulation(scenario, 3)
     engine.run_until(seconds * SECOND)
     arrivals: dict[int, list[int]] = {path: [] for path in range(len(scenario.flows))}
-    for path, _, time in struct.iter_unpack("<QQq", engine.deliveries()):
+    for path, _, time, _ in struct.iter_unpack("<QQqq", engine.deliveries()):
         arrivals[path].append(time)
     return engine, arrivals
 

@@ -34,7 +34,7 @@ def goodput_mbps(simulation, seconds, flow=0):
 
 
 def deliveries(simulation):
-    return list(struct.iter_unpack("<QQq", simulation.deliveries()))
+    return [row[:3] for row in struct.iter_unpack("<QQqq", simulation.deliveries())]
 
 
 def waiting(simulation):

@@ -34,7 +34,7 @@ def arrivals(link: Any, seconds: float = 10, **flow: Any) -> tuple[list[int], di
     )
     simulation = _core.NativeSimulation(scenario, 1)
     simulation.run_until(int(seconds * SECOND))
-    times = [time for _, _, time in struct.iter_unpack("<QQq", simulation.deliveries())]
+    times = [time for _, _, time, _ in struct.iter_unpack("<QQqq", simulation.deliveries())]
     return times, simulation.statistics(0)
 
 
@@ -286,7 +286,8 @@ def test_what_has_arrived_before_a_reroute_stays_on_the_old_path() -> None:
     simulation = _core.NativeSimulation(make_scenario([flow], link, record_deliveries=True), 1)
     simulation.run_until(3 * SECOND)
     arrived = [
-        (number, time) for _, number, time in struct.iter_unpack("<QQq", simulation.deliveries())
+        (number, time)
+        for _, number, time, _ in struct.iter_unpack("<QQqq", simulation.deliveries())
     ]
     first_of_new_path, since = next(
         later for earlier, later in pairwise(arrived) if later[0] != earlier[0] + 1

@@ -67,15 +67,15 @@ WRONG = r"my_package\) cannot be loaded: TypeError: has to be an Algorithm with 
 def test_an_entry_that_cannot_be_used_is_named(code, name, words, site):
     install(site, "my_package", code, name)
     with pytest.raises(ConfigError, match=f"algorithm = '{name}': .*{words}"):
-        load_training("ppo", [f"algorithm={name}"])
-    assert load_training("ppo").algorithm == "ppo"
+        load_training("tuning-ppo", [f"algorithm={name}"])
+    assert load_training("tuning-ppo").algorithm == "ppo"
 
 
 def test_a_name_that_two_packages_register_is_refused(site):
     install(site, "my_package", ENTRY, "mine")
     install(site, "your_package", ENTRY, "mine")
     with pytest.raises(ConfigError, match="is registered by my_package and your_package; keep one"):
-        load_training("ppo", ["algorithm=mine"])
+        load_training("tuning-ppo", ["algorithm=mine"])
 
 
 def test_a_name_of_quicgym_s_own_is_not_taken(site):

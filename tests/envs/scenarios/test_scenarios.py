@@ -301,7 +301,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_lists_those_that_exist() -> None:
-    with pytest.raises(ScenarioError, match="did you mean ebcc-single.*ebcc-flows-5"):
+    with pytest.raises(ScenarioError, match="did you mean ebcc-single.*quicgym scenarios"):
         load_scenario("ebcc-singel")
 
 
