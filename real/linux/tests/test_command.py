@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from click.testing import CliRunner
 
 from quicgym.cli import group
 from quicgym.errors import UserError
@@ -37,18 +36,25 @@ def kernel(monkeypatch):
     return found
 
 
-def linux(*arguments):
-    return CliRunner().invoke(group(), ["linux", *arguments])
+@pytest.fixture
+def linux(kernel, capsys):
+    """Runs the command, and returns what it prints."""
+
+    def run(*arguments):
+        group().main(["linux", *arguments], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
 
 
-def test_list_shows_what_there_is_and_what_is_loaded(kernel):
-    shown = linux("list").stdout
+def test_list_shows_what_there_is_and_what_is_loaded(linux):
+    shown = linux("list")
     assert "cubic+  a description" in shown
     assert "loaded: cubic+ as qg1_cubic_plus" in shown
 
 
-def test_load_prints_the_kernels_name(kernel):
-    assert linux("load", "copa").stdout.strip() == "qg2_copa"
+def test_load_prints_the_kernels_name(linux, kernel):
+    assert linux("load", "copa").strip() == "qg2_copa"
     linux("unload", "qg2_copa")
     assert kernel.asked == [("load", "copa"), ("unload", "qg2_copa")]
 
@@ -57,6 +63,7 @@ def test_load_prints_the_kernels_name(kernel):
     ("arguments", "said"),
     [(["load"], "`quicgym linux load` needs a"), (["list", "x"], "takes no CONTROLLER")],
 )
-def test_an_action_with_other_arguments_is_refused(kernel, arguments, said):
-    error = linux(*arguments).exception
-    assert isinstance(error, UserError) and said in str(error)
+def test_an_action_with_other_arguments_is_refused(linux, arguments, said):
+    with pytest.raises(UserError) as error:
+        linux(*arguments)
+    assert said in str(error.value)
