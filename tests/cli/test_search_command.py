@@ -466,7 +466,7 @@ def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path) -> None:
 
     for start, steps in ((1, (0, 160, 320)), (2, (160, 320)), (10, (320, 480))):
         (tmp_path / str(start)).mkdir()
-        records = [{"step": step, "start": start} for step in steps]
+        records = [{"step": step, "start": start, "reward": 0.5} for step in steps]
         (tmp_path / str(start) / "evaluations.jsonl").write_text(
             "".join(json.dumps(record) + "\n" for record in records)
         )
