@@ -111,7 +111,7 @@ def test_a_grid_gives_the_table_and_all_files(
 
 def check_table(folder: Path, output: str) -> None:
     """Every trial is there, and the objective is what one would measure oneself."""
-    assert "mine: reward (fair-throughput), mean over 1 scenarios, seeds 3,000,000 to " in output
+    assert "mine: reward (fair-throughput), mean over 1 scenario, seeds 3,000,000 to " in output
     assert output.count("published") >= 1 and "share of variance" in output
     frame = pd.read_parquet(folder / "out/trials.parquet")
     assert set(zip(frame["gamma"], frame["beta"], strict=True)) == {

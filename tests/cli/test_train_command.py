@@ -338,7 +338,7 @@ def test_a_wrong_file_or_folder_is_named(quicgym, tmp_path):
     for arguments, text in (
         ([config, "--out", "file"], "file: is a file"),
         ([config, "--out", "nowhere", "--resume"], "nowhere/run.json"),
-        (["pppo"], "did you mean ppo?"),
+        (["tuning-pppo"], "did you mean tuning-ppo?"),
         (["list.yaml"], "no mapping"),
     ):
         says(quicgym("train", *arguments, status=2), text)

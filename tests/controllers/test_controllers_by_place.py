@@ -209,7 +209,7 @@ def test_policies_and_trainings_name_no_programs(folder: Path) -> None:
 
     place = f"{folder}/mine.py:Aimd"
     with pytest.raises(ValueError, match="is a program, and reading a training configuration"):
-        load_training("ppo", [f"environment.controller={place}"])
+        load_training("tuning-ppo", [f"environment.controller={place}"])
     description = json.loads((PRETRAINED / "tuning.json").read_text())
     (folder / "policy.json").write_text(json.dumps({**description, "controller": place}))
     with pytest.raises(
