@@ -29,7 +29,12 @@ from quicgym.agents.evaluation.run_folders import (
     read_runs,
     read_series,
 )
-from quicgym.agents.evaluation.tensorboard import EvaluationWriter, evaluation_values, flatten
+from quicgym.agents.evaluation.tensorboard import (
+    EvaluationWriter,
+    evaluation_values,
+    flatten,
+    run_folder,
+)
 from quicgym.agents.evaluation.training_summary import difference_in_words
 from quicgym.console import progress_bar, say, wide_console
 from quicgym.input_files import read_input_json
@@ -92,8 +97,7 @@ def _named(runs: Sequence[Run]) -> dict[str, Run]:
     """Returns the runs by names that are distinct and can be folders."""
     named: dict[str, Run] = {}
     for run, label in zip(runs, _labels(runs), strict=True):
-        # TensorBoard shows the folder's name, so it keeps the : and = of parameters.
-        name = stem = re.sub(r"[^\w.,+@=:-]", "-", label).lstrip(".")[:100] or "-"
+        name = stem = run_folder(label)[:100]
         number = 1
         while name in named:
             number += 1

@@ -67,6 +67,11 @@ _EPISODE_CHARTS = {
 }
 
 
+def run_folder(name: str) -> str:
+    """Returns a run's folder, whose name TensorBoard shows: it keeps the : and = of parameters."""
+    return re.sub(r"[^\w.,+@=:-]", "-", name).lstrip(".") or "-"
+
+
 class EvaluationWriter:
     """Writes one run's event file.
 

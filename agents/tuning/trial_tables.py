@@ -14,9 +14,9 @@ import pandas as pd
 from rich.table import Table
 
 from quicgym import __version__, _core
-from quicgym.agents.evaluation.tensorboard import EvaluationWriter
+from quicgym.agents.evaluation.tensorboard import EvaluationWriter, run_folder
 from quicgym.agents.tuning.sweep_config import label
-from quicgym.output_folders import file_name, write_atomically
+from quicgym.output_folders import write_atomically
 
 TRIALS_FILE = "trials.parquet"
 TENSORBOARD_FOLDER = "tensorboard"
@@ -66,7 +66,7 @@ def write_hparams(directory: Path, curves: Sequence[Curve]) -> None:
     for rank, curve in enumerate(curves, 1):
         setting = ",".join(f"{_short(name)}={_text(of)}" for name, of in curve.setting.items())
         run = ",".join(filter(None, (f"{rank:0{width}}", curve.name, setting)))
-        writer = EvaluationWriter(folder / file_name(run)[:LONGEST_RUN_NAME])
+        writer = EvaluationWriter(folder / run_folder(run)[:LONGEST_RUN_NAME])
         writer.hparams(curve.setting, settings)
         for step, records in curve.evaluations.items():
             writer.evaluation(step, records)
