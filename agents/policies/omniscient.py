@@ -15,12 +15,10 @@ from quicgym.envs.actions import action_space
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.scenarios.conversion import nanoseconds, network
-from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES, ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 
 _LARGEST_WINDOW_BYTES = 1e8
-_FRAMING_BYTES = 30
-"""IP, UDP and link headers of a packet, which capacities count and pacing rates do not."""
 _QUEUE_SHARE = 0.5
 """How much of the queue all flows fill together: what waits is carried when the rate jumps up."""
 _PACING_GAIN = 1.25
@@ -74,7 +72,8 @@ class Omniscient:
             _, carried = _core.capacity_bytes(self._networks[index], 0, until)
             flows = max(1, _running(scenario, simulation, until[1]))
             packet_bytes = scenario.max_datagram_bytes
-            rate = carried / step_s / flows * packet_bytes / (packet_bytes + _FRAMING_BYTES)
+            # Capacities count the headers, pacing rates do not.
+            rate = carried / step_s / flows * packet_bytes / (packet_bytes + LINK_HEADER_BYTES)
             controllers = [flow.controller for _, flow in scenario.single_flows()]
             is_alone = all(controller is None for controller in controllers)
             places = [place for place, controller in enumerate(controllers) if controller is None]
@@ -101,8 +100,7 @@ def _running(scenario: Scenario, simulation: _core.Simulation, until: int) -> in
 
 
 def _queue_bytes(scenario: Scenario) -> float:
-    assert scenario.bottleneck is not None  # only wireless LANs have none
-    queue = scenario.bottleneck.queue
+    queue = scenario.links["bottleneck"].queue  # in packets or bytes, also where it is given in BDP
     return float(queue.limit * (1 if queue.unit == "bytes" else scenario.max_datagram_bytes))
 
 
