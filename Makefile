@@ -117,7 +117,6 @@ $(LINUX): $(QUICGYM) $(LINUX_SOURCES)
 linux: $(LINUX)
 	$(BIN)/pytest real/linux/tests $(ARGS)
 
-# The simulator in a browser tab: two minutes of compiling at first.
 # Into results/reports, in hours; ARGS="leagues --jobs 4" for one of them with its options.
 reports: $(QUICGYM) $(TRAIN) $(if $(filter reality,$(ARGS)),$(VENV)/requirements-real.txt $(NOQ)) \
     $(if $(filter linux-kernel,$(ARGS)),$(LINUX) $(NOQ))
