@@ -192,10 +192,12 @@ def part_of_space(name: str, coordinates: Sequence[str]) -> str:
 
     Args:
         name: The action space's name, such as "tuning", or a part of it.
-        coordinates: Names of coordinates, or "gain_cycle", or "all".
+        coordinates: Names of coordinates, or "gain_cycle", or "all". "startup_gain=2" keeps that
+            parameter at this value, where an action cannot change it.
 
     Raises:
-        ValueError: A coordinate is unknown or named twice, or there is none.
+        ValueError: A coordinate is unknown or named twice, there is none, or a fixed parameter is
+            unknown, outside the space, or moved as well.
     """
     if isinstance(coordinates, str):
         raise ValueError(f"coordinates = {coordinates!r}: give a list of names")
@@ -205,9 +207,11 @@ def part_of_space(name: str, coordinates: Sequence[str]) -> str:
 
 
 def presets_of(space: str) -> tuple[str, ...]:
-    """Returns which of PRESETS are points of a part of the space "tuning"."""
-    encode = _core.find_action_space(space).encode
-    return tuple(name for name in PRESETS if encode(find(name).complete()) is not None)
+    """Returns which of PRESETS are points of a part of "tuning", but for what the part fixes."""
+    chosen = _core.find_action_space(space)
+    return tuple(
+        name for name in PRESETS if chosen.encode(find(name).complete() | chosen.fixed) is not None
+    )
 
 
 def preset_action(controller: str, /, *, space: str = "tuning", **parameters: Any) -> np.ndarray:
@@ -217,7 +221,8 @@ def preset_action(controller: str, /, *, space: str = "tuning", **parameters: An
 
     Args:
         controller: One of PRESETS.
-        space: The environment's name, or a part of its space that `part_of_space` names.
+        space: The environment's name, or a part of its space that `part_of_space` names. What this
+            part fixes is part of the preset.
         **parameters: Others than the preset's own, such as gamma=60.
 
     Returns:
@@ -232,7 +237,7 @@ def preset_action(controller: str, /, *, space: str = "tuning", **parameters: An
             f"{', '.join(PRESETS)}. quicgym.baseline({controller!r}) is any controller as a policy"
         )
     chosen = find_action_space(space)
-    values = find(controller).complete(parameters)
+    values = find(controller).complete(chosen.fixed | parameters)
     tuned = chosen.decode([0.0] * len(chosen.coordinates))
     for name, value in find("bbr").complete().items():
         if name not in tuned and values[name] != value:

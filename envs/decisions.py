@@ -54,8 +54,9 @@ class Decisions:
         controller: The name of the controller that actions tune or scale; None: the environment's.
         coordinates: In Tuning, the coordinates of an action by name, in this order; those that are
             not named stay at 0. "gain_cycle" stands for the cycle's length, the least gain of the
-            phase that it begins with, and its eight gains, and "all" for every coordinate. None:
-            gamma, beta, gain_cycle and alpha.
+            phase that it begins with, and its eight gains, and "all" for every coordinate.
+            "startup_gain=2" is no coordinate: it keeps this parameter at 2. None: gamma, beta,
+            gain_cycle and alpha.
         reward_interval_ms: Reward and `info` are means over intervals of this length, from 1 to
             60000 ms; None: 100, as in an evaluation, so that decisions of any length earn the same
             for the same network. With 60000 they are taken from decision to decision.

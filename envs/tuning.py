@@ -53,7 +53,8 @@ class TuningEnv(CongestionControlEnv):
     long as the safe envelope does not act. Actions outside [-1, 1] are clipped.
 
     `coordinates` chooses other coordinates. An action then has these, in this order, and every other
-    parameter stays at BBR's value. `gain_cycle` stands for `cycle_length`, `entry_gain_minimum` and the eight
+    parameter stays at BBR's value, or at yours: `"startup_gain=2"` in the list keeps that parameter at 2.
+    `gain_cycle` stands for `cycle_length`, `entry_gain_minimum` and the eight
     gains, so the default is `("gamma", "beta", "gain_cycle", "alpha")`. `("all",)` adds five more,
     which only experts need (the action then has the order of `quicgym.envs.actions`):
 

@@ -117,6 +117,8 @@ void bind_action_spaces(nb::module_& module) {
         .def_ro("coordinates", &ActionSpace::coordinates)
         .def_ro("choices", &ActionSpace::choices)
         .def_ro("is_relative", &ActionSpace::is_relative)
+        .def_ro("fixed", &ActionSpace::fixed,
+                "The parameters that a part of a space keeps at a value of its own.")
         .def(
             "check",
             [](const ActionSpace& space, std::size_t row, const std::vector<float>& action) {

@@ -36,6 +36,8 @@ struct ActionSpace {
     std::function<std::optional<std::vector<float>>(const ParameterValues& values)> encode{};
     // Names that stand for several coordinates, such as "gain_cycle", where a part of the space is asked for.
     std::map<std::string, std::vector<std::string>> groups{};
+    // What a part of the space keeps some parameters at, in place of the controller's own values.
+    ParameterValues fixed{};
 
     std::size_t size() const { return coordinates.size(); }
     // The numbers with which an observation shows the action in force: its coordinates, or a 1 in the place
@@ -77,8 +79,9 @@ protected:
 // Every space, sorted by name.
 const std::vector<ActionSpace>& action_spaces();
 
-// "NAME[one,other]" is a part of a space with `decode`: it has these coordinates or groups, in this order,
-// and keeps all others at 0. Throws std::invalid_argument that lists the names.
+// "NAME[one,other,parameter=2]" is a part of a space with `decode`: it has these coordinates or groups, in
+// this order, keeps the parameter at 2, and all other coordinates at 0. Throws std::invalid_argument that
+// lists the names.
 const ActionSpace& find_action_space(const std::string& name);
 
 // A constant of this type at namespace scope registers a space, or several. The function runs at the first

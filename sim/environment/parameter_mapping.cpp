@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -43,15 +44,62 @@ std::unique_ptr<Actuator> make_mapped_actuator(const ActionSpace& space, std::si
     return std::make_unique<MappedActuator>(space, flow);
 }
 
+namespace {
+
+// Reads "startup_gain=2" into `fixed`. Throws std::invalid_argument for an unknown parameter and for what is
+// no number.
+void read_fixed(const std::string& text, const ParameterValues& own, ParameterValues& fixed) {
+    const std::size_t sign = text.find('=');
+    const std::string name = text.substr(0, sign);
+    const auto known = own.find(name);
+    if (known == own.end() || known->second.size() != 1) {
+        std::string names;
+        for (const auto& [key, numbers] : own) {
+            if (numbers.size() == 1) names += (names.empty() ? "" : ", ") + key;
+        }
+        throw std::invalid_argument("coordinates: '" + text + "' fixes no parameter; there are " + names);
+    }
+    if (fixed.contains(name)) throw std::invalid_argument("coordinates: '" + name + "' is fixed twice");
+    const char* const begin = text.data() + sign + 1;
+    const char* const end = text.data() + text.size();
+    double number = 0.0;
+    const auto [rest, error] = std::from_chars(begin, end, number);
+    if (error != std::errc() || rest != end) {
+        throw std::invalid_argument("coordinates: '" + text + "' needs a number after the =");
+    }
+    set_number(fixed, name.c_str(), number);
+}
+
+// The coordinates at which the whole space has the fixed parameters, and its own values otherwise.
+std::vector<float> resting_coordinates(const ActionSpace& whole, const ParameterValues& own,
+                                       const ParameterValues& fixed) {
+    ParameterValues values = own;
+    for (const auto& [name, numbers] : fixed) values[name] = numbers;
+    const auto resting = whole.encode(values);
+    if (resting) return *resting;
+    std::string names;
+    for (const auto& [name, _] : fixed) names += (names.empty() ? "" : ", ") + name;
+    throw std::invalid_argument("coordinates: what is given for " + names + " is outside the action space '" +
+                                whole.name + "'");
+}
+
+}  // namespace
+
 ActionSpace part_of(const ActionSpace& whole, const std::vector<std::string>& names) {
     ActionSpace part{
         .name = whole.name + "[", .coordinates = {}, .choices = {}, .make_actuator = make_mapped_actuator};
     if (!whole.decode || whole.size() > kMostCoordinates) {
         throw std::invalid_argument("coordinates: those of '" + whole.name + "' cannot be taken in part");
     }
+    ParameterValues own;
+    whole.decode(std::vector<float>(whole.size(), 0.0F).data(), own);
     std::vector<std::size_t> places;
     for (const std::string& name : names) {
-        part.name += (places.empty() ? "" : ",") + name;
+        part.name += (part.name.ends_with('[') ? "" : ",") + name;
+        if (name.find('=') != std::string::npos) {
+            read_fixed(name, own, part.fixed);
+            continue;
+        }
         const auto group = whole.groups.find(name);
         const auto members = group == whole.groups.end() ? std::vector<std::string>{name} : group->second;
         for (const std::string& member : members) {
@@ -72,18 +120,26 @@ ActionSpace part_of(const ActionSpace& whole, const std::vector<std::string>& na
     }
     if (places.empty()) throw std::invalid_argument("coordinates: there are none; name at least one");
     part.name += "]";
-    part.decode = [&whole, places](const float* coordinates, ParameterValues& values) {
+    const std::vector<float> resting = resting_coordinates(whole, own, part.fixed);
+    for (const std::size_t place : places) {
+        if (resting[place] != 0.0F) {
+            throw std::invalid_argument("coordinates: '" + whole.coordinates[place] +
+                                        "' cannot be moved by actions and fixed at the same time");
+        }
+    }
+    part.decode = [&whole, places, resting](const float* coordinates, ParameterValues& values) {
         std::array<float, kMostCoordinates> all{};
+        std::copy(resting.begin(), resting.end(), all.begin());
         for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = coordinates[i];
         whole.decode(all.data(), values);
     };
-    part.encode = [&whole, places](const ParameterValues& values) -> std::optional<std::vector<float>> {
+    part.encode = [&whole, places,
+                   resting](const ParameterValues& values) -> std::optional<std::vector<float>> {
         auto all = whole.encode(values);
         if (!all) return std::nullopt;
         std::vector<float> coordinates;
         for (const std::size_t place : places) coordinates.push_back(std::exchange((*all)[place], 0.0F));
-        const bool fits = std::all_of(all->begin(), all->end(), [](float rest) { return rest == 0.0F; });
-        return fits ? std::optional(coordinates) : std::nullopt;
+        return *all == resting ? std::optional(coordinates) : std::nullopt;
     };
     return part;
 }

@@ -112,6 +112,24 @@ def test_rows_of_a_vector_environment_are_those_of_the_single_one():
     assert rewards[1] == reward
 
 
+@pytest.mark.parametrize("controller", ["bbr", "ebcc", "bbr-extended"])
+def test_a_fixed_parameter_keeps_its_value_whatever_the_action(controller):
+    environment = make((*FOUR, "startup_gain=1.75"), record_deliveries=True)
+    assert environment.action_names == NAMES and controller in environment.presets
+    preset = deliveries(environment, environment.preset_action(controller))
+    options = {"controller": controller, "parameters": {"startup_gain": 1.75}}
+    as_controller = make(record_deliveries=True)
+    as_controller.reset(seed=1, options=options)
+    over = False
+    while not over:
+        _, _, terminated, truncated, _ = as_controller.step(np.zeros(len(NAMES), np.float32))
+        over = terminated or truncated
+    np.testing.assert_array_equal(preset, as_controller.deliveries())
+    environment.reset(seed=1)
+    environment.step(np.full(len(NAMES), 0.3, np.float32))
+    assert environment.parameters()["startup_gain"] == [1.75]
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -122,6 +140,13 @@ def test_rows_of_a_vector_environment_are_those_of_the_single_one():
         ({"coordinates": ("beta", "beta")}, "'beta' is named twice"),
         ({"coordinates": ("gain_cycle", "gain_2")}, "'gain_2' is named twice"),
         ({"coordinates": ()}, "there are none"),
+        ({"coordinates": ("startup_gain=2",)}, "there are none"),
+        ({"coordinates": ("beta", "theta=2")}, "'theta=2' fixes no parameter; there are alpha, "),
+        ({"coordinates": ("beta", "gain_cycle=2")}, "'gain_cycle=2' fixes no parameter"),
+        ({"coordinates": ("beta", "cwnd_gain=2", "cwnd_gain=3")}, "'cwnd_gain' is fixed twice"),
+        ({"coordinates": ("beta", "startup_gain=2x")}, "needs a number after the ="),
+        ({"coordinates": ("beta", "startup_gain=20")}, "startup_gain is outside the action space"),
+        ({"coordinates": ("beta", "gamma", "beta=0.3")}, "'beta' cannot be moved by actions and"),
         ({"coordinates": "beta"}, "give a list of names"),
         ({"coordinates": ("theta",), "controller": "ibcca"}, "leave one of the two out"),
         ({"environment": "window", "coordinates": ("beta",)}, "cannot be taken in part"),
