@@ -14,12 +14,9 @@ from typing import Annotated, Any
 import typer
 from reproduction import markdown
 
-from quicgym.benchmarks.papers.measurements import in_words
+from quicgym.benchmarks.papers.measurements import in_words, quantity_in_words
 from quicgym.benchmarks.papers.paper import load_paper
 from quicgym.benchmarks.papers.verdicts import VERDICTS
-
-SHOWN = 2
-"""Comparisons that are shown of a claim that does not hold in full."""
 
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder that `quicgym papers` has written.")
@@ -28,10 +25,26 @@ app = typer.Typer()
 
 
 def decisive(claim: dict[str, Any]) -> str:
-    """Returns the comparisons that came out otherwise than claimed, the first ones in words."""
-    other = [row["words"] for row in claim["measured"] if row["outcome"] != "yes"]
-    more = f"; and {len(other) - SHOWN} more" if len(other) > SHOWN else ""
-    return "; ".join(other[:SHOWN]).replace("|", "\\|") + more
+    """Returns the first comparison that came out otherwise than claimed, in words."""
+    row = next(row for row in claim["measured"] if row["outcome"] != "yes")
+    first, second = row["quantity"], row["against"]
+    claimed = row["claimed"].partition(", which is")[0]
+    if second is None:
+        compared = f"{quantity_in_words(first['metric'])}: {_named_value(first)}"
+    elif first["metric"] == second["metric"]:
+        title = quantity_in_words(first["metric"])
+        compared = f"{title}: {_named_value(first)}, {_named_value(second)}"
+    else:
+        titles = [quantity_in_words(quantity["metric"]) for quantity in (first, second)]
+        compared = f"{titles[0]}: {_named_value(first)}, {titles[1]}: {_named_value(second)}"
+    ratio = "" if row["ratio"] is None else f", ratio {row['ratio']:.3g}"
+    return f"{compared}{ratio}; claimed {claimed}".replace("|", "\\|")
+
+
+def _named_value(quantity: dict[str, Any]) -> str:
+    mean = quantity["mean"]
+    value = "none" if mean is None else in_words(mean, quantity["deviation"])
+    return f"{quantity['heading'] or quantity['algorithm']} {value}"
 
 
 def lines_of_verdicts(document: dict[str, Any]) -> Iterator[str]:
@@ -49,15 +62,16 @@ def lines_of_verdicts(document: dict[str, Any]) -> Iterator[str]:
     yield from markdown(["source", *VERDICTS.values()], totals)
     for name, of_paper in claims.items():
         yield f"\n## {load_paper(name).title}\n"
+        held = [f"`{claim['id']}`" for claim in of_paper if claim["verdict"] == "holds"]
+        if held:
+            yield f"These claims hold: {', '.join(held)}.\n"
         rows = [
-            [
-                f"`{claim['id']}`: {claim['statement']}",
-                VERDICTS[claim["verdict"]],
-                "" if claim["verdict"] == "holds" else decisive(claim),
-            ]
+            [f"`{claim['id']}`: {claim['statement']}", VERDICTS[claim["verdict"]], decisive(claim)]
             for claim in of_paper
+            if claim["verdict"] != "holds"
         ]
-        yield from markdown(["claim", "verdict", "what decides"], rows)
+        if rows:
+            yield from markdown(["claim", "verdict", "what decides first"], rows)
 
 
 def lines_of_tables(document: dict[str, Any], name: str) -> Iterator[str]:
