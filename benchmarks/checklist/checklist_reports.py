@@ -59,24 +59,13 @@ def _table(documents: Sequence[dict[str, Any]]) -> str:
     items = [item for item in load_checklist().items if item.checks]
     first = documents[0]
     lines = [
-        "# Verdicts of the checklist",
+        "# RFC 9743",
         "",
-        "| | |",
-        "|---|---|",
-        f"| written | {date.today():%-d %B %Y} |",
-        f"| version | quicgym {first['version']}, commit {first['commit']} |",
-        f"| command | `make reports ARGS=checklists`, seeds 0 to {len(first['seeds']) - 1} |",
-        f"| machine | {os.cpu_count()} cores |",
-        "",
-        "This table has the verdict of every hand-coded controller and published policy on each",
-        "section of RFC 9743. `quicgym checklist POLICY --format html` writes a page with all",
-        "numbers of one of them.",
-        "[The checklist](../how-to/checklist.md) says how each section is measured.",
-        "A section has the verdict of its worst check:",
-        "",
-        "- ✓ met,",
-        "- ✗ missed,",
-        "- ≈ open: the 95% interval over the seeds contains the threshold.",
+        "The table has the verdict of every hand-coded controller and published policy on each",
+        "section of RFC 9743. A section has the verdict of its worst check: ✓ met, ✗ missed, or ≈",
+        "open, which means that the 95% interval over the seeds contains the threshold.",
+        "[The guide](../how-to/hard-tests.md#rfc-9743-as-a-command) says how each is measured, and",
+        "`quicgym checklist POLICY --format html` writes a page with all numbers of a policy.",
         "",
         "| | " + " | ".join(item.section for item in items) + " |",
         "|---|" + "---|" * len(items),
@@ -85,7 +74,16 @@ def _table(documents: Sequence[dict[str, Any]]) -> str:
         verdicts = {item["section"]: item["verdict"] for item in document["items"]}
         cells = " | ".join(SIGNS[verdicts[item.section]] for item in items)
         lines.append(f"| {document['policy']} | {cells} |")
-    lines += ["", *(f"- {item.section}: {item.title}" for item in items), ""]
+    sections = "; ".join(f"{item.section} {item.title}" for item in items)
+    lines += [
+        "",
+        f"The sections are {sections}.",
+        "",
+        f"{date.today():%-d %B %Y}, quicgym {first['version']} at commit {first['commit']} on "
+        f"{os.cpu_count()} cores, `make reports ARGS=checklists`, seeds 0 to "
+        f"{len(first['seeds']) - 1}.",
+        "",
+    ]
     return "\n".join(lines)
 
 

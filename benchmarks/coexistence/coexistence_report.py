@@ -30,12 +30,12 @@ READING = """\
 Each table has one number of competing flows and one queue discipline.
 [The guide](../how-to/coexist.md) describes the experiments, and
 [metrics](../reference/metrics.md) has the formulas. `(k/n)` says that k of n seeds have a value.
-Flows that do not converge have none. The controller beside is a subject, too: its row shows what
-flows beside have from their like. The subject whose share is nearest to the fair share is first.
+Flows that do not converge have none. The competing controller is a subject, too: its row shows what
+its flows have from their like. The subject whose share is nearest to the fair share is first.
 """
 ADOPTION = """\
 The tables show what a flow gets where k of {flows} flows have the subject. The other flows have the
-controller beside. Rates are in Mbps: of a flow with the subject / of a flow without.
+competing controller. Rates are in Mbps: of a flow with the subject / of a flow without.
 """
 
 
@@ -44,16 +44,6 @@ def page(document: Mapping[str, Any]) -> str:
     seeds, rows = len(document["seeds"]), document["cells"]
     lines = [
         "# Coexistence",
-        "",
-        "| | |",
-        "|---|---|",
-        f"| written | {date.today():%-d %B %Y} |",
-        f"| version | quicgym {document['version']}, commit {document['commit']} |",
-        f"| command | `{document['command']}` |",
-        f"| machine | {os.cpu_count()} cores |",
-        "",
-        f"Runs last {document['duration_s']:g} s. Shares, rates and delays are from "
-        f"{document['from_s']:g} s on.",
         "",
         READING,
     ]
@@ -91,6 +81,12 @@ def page(document: Mapping[str, Any]) -> str:
             ]
             lines.append(f"| {display_name(subject)} | {' | '.join(cells_of_row)} |")
         lines.append("")
+    lines += [
+        f"{date.today():%-d %B %Y}, quicgym {document['version']} at commit {document['commit']} "
+        f"on {os.cpu_count()} cores, `{document['command']}`. Runs last {document['duration_s']:g} "
+        f"s, and values are from {document['from_s']:g} s on.",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ from quicgym.agents.evaluation.evaluate import ALL_BASELINES
 from quicgym.benchmarks import options
 from quicgym.benchmarks.league.competition import Competition, League, load_competition
 from quicgym.benchmarks.league.games import Participants
-from quicgym.benchmarks.league.run_league import ALL, DOCUMENT, interval, run_league
+from quicgym.benchmarks.league.run_league import DOCUMENT, interval, run_league
 from quicgym.console import say
 from quicgym.jobs import Workers, report_failures, run_jobs, workers_of
 from quicgym.output_folders import locked, write_atomically
@@ -26,9 +26,10 @@ RECOMMENDED = ("window", "tuning")
 READING = """\
 A game is a network in a window of time. Several participants may win a game, so the win rates of a
 field need not sum to 100%. A win rate depends on the field, which is named above each table.
-[The guide](../how-to/league.md) has networks, scores and rules. Intervals are 95% by Student's t
-over the networks of a league. "Not rounded" is the win rate where rates and delays are not rounded
-to whole numbers. Every run has the seed 0: nothing in the leagues is random but BBR's phase.
+[The guide](../how-to/hard-tests.md#leagues-of-ccbench) has networks, scores and rules. Intervals
+are 95% by Student's t over the networks of a league. "Not rounded" is the win rate where rates and
+delays are not rounded to whole numbers. Every run has the seed 0, because nothing in the leagues is
+random but BBR's phase. `league.json` has the win rates by window, rate, delay, queue and step, too.
 A participant that the command reads from a file (`orca=orca.json`) is an agent of other authors,
 with its original weights ([import](../how-to/authors-agents.md)).
 """
@@ -47,9 +48,8 @@ SLOW_STARTS = {
 COMPARISON = """\
 The published win rates are those of Sage (SIGCOMM 2023), Figure 1. Its field has more controllers
 than the figure shows. Its flows run in real time in Linux, and Copa is a program in user space. The
-figure has BBR2 where quicgym has BBRv3. The field of the other columns are the
-participants with a number. CUBIC leaves its first slow start as the heading says, also as the flow
-beside.
+figure has BBR2 where quicgym has BBRv3. The field of the other columns are the participants with a
+number. CUBIC leaves its first slow start as the heading says, also as the competing flow.
 """
 
 
@@ -63,25 +63,18 @@ def page(document: Mapping[str, Any], comparison: str = "") -> str:
     lines = [
         "# Leagues",
         "",
-        "| | |",
-        "|---|---|",
-        f"| written | {date.today():%-d %B %Y} |",
-        f"| version | quicgym {document['version']}, commit {document['commit']} |",
-        f"| command | `{document['command']}` |",
-        f"| leagues | {document['competition']}: {document['source']} |",
-        f"| machine | {os.cpu_count()} cores |",
-        "",
         READING,
     ]
     for table in document["leagues"]:
         lines += _section(table)
     if comparison:
         lines += [comparison, ""]
-    lines += ["## Broken down", ""]
-    for table in document["leagues"]:
-        if table["who"] == ALL:
-            lines += _broken_down(table)
-    return "\n".join(lines).rstrip() + "\n"
+    lines.append(
+        f"{date.today():%-d %B %Y}, quicgym {document['version']} at commit {document['commit']} "
+        f"on {os.cpu_count()} cores, `{document['command']}`. The leagues are "
+        f"{document['competition']}: {document['source']}."
+    )
+    return "\n".join(lines) + "\n"
 
 
 def _section(table: Mapping[str, Any]) -> Iterator[str]:
@@ -104,21 +97,6 @@ def _section(table: Mapping[str, Any]) -> Iterator[str]:
             f"Learned participants alone win {won['learned alone']:.1f}% of the games, hand-coded "
             f"ones alone {won['hand-coded alone']:.1f}%, and both kinds {won['both']:.1f}%."
         )
-        yield ""
-
-
-def _broken_down(table: Mapping[str, Any]) -> Iterator[str]:
-    for factor in table["policies"][0]["by"]:
-        values = list(table["policies"][0]["by"][factor])
-        if len(values) == 1:
-            continue
-        yield f"### {table['league']}, wins (%) by {factor}"
-        yield ""
-        yield "| participant | " + " | ".join(values) + " |"
-        yield "|---|" + "---:|" * len(values)
-        for row in table["policies"]:
-            wins = " | ".join(f"{row['by'][factor][value]:.1f}" for value in values)
-            yield f"| {row['policy']} | {wins} |"
         yield ""
 
 
@@ -171,7 +149,7 @@ def compare(directory: Path, workers: Workers) -> str:
                     name: float(100 * wins.mean())
                     for name, wins in zip(names, games.wins(names), strict=True)
                 }
-    return "\n".join(["## Beside published win rates", "", COMPARISON, *_compared(rates)])
+    return "\n".join(["## Published win rates", "", COMPARISON, *_compared(rates)])
 
 
 def _compared(rates: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Iterator[str]:

@@ -80,7 +80,7 @@ def attack(
     Optuna searches among networks that training may draw. The worst one is then made as simple as
     possible and run with ten seeds. You get that network (worst.yaml), its time series as a
     picture (worst.png), and attack.json. The command needs the extra `train`;
-    docs/how-to/attack.md explains it.
+    docs/how-to/hard-tests.md explains it.
     """
     from quicgym.agents.attack.attack import AGAINST, run_attack
     from quicgym.output_folders import file_name

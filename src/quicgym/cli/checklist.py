@@ -66,7 +66,7 @@ def checklist(
 
     The controller runs alone and next to standard algorithms, with small and large buffers, and on
     wireless, long and changing networks. For each section of the RFC you get a number, a threshold
-    with its source, and a verdict. docs/how-to/checklist.md explains them.
+    with its source, and a verdict. docs/how-to/hard-tests.md explains them.
     """
     from quicgym.benchmarks.checklist.run_checklist import run_checklist
     from quicgym.output_folders import file_name

@@ -59,7 +59,7 @@ def league(
     named with it.
 
     The tables (league.json) and every game (league.parquet) are written to DIR. Results of an
-    earlier run are moved to DIR/previous-<time>. docs/how-to/league.md has the rules.
+    earlier run are moved to DIR/previous-<time>. docs/how-to/hard-tests.md has the rules.
     """
     from quicgym.benchmarks.league.run_league import run_league
     from quicgym.jobs import workers_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from quicgym.benchmarks.checklist.checks import load_checklist
 from quicgym.envs.simulation.metrics import METRICS
 
-PAGE = Path(__file__).parents[3] / "docs/how-to/checklist.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/hard-tests.md"
 
 
 def test_the_page_has_the_formula_of_every_number() -> None:
