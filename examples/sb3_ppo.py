@@ -6,7 +6,7 @@
 The agent is the controller of Window-v1: after slow start it scales its flow's window by one of 13
 factors every 100 ms, on paths of the distribution `training-50`. The curve is of the mean reward
 minus that of BBR on the same paths, because rewards differ far more between paths than between
-policies. docs/tutorials/which-environment.md explains the settings, and docs/reports/examples.md
+policies. docs/tutorials/which-environment.md explains the settings, and docs/reports/training.md
 has results.
 """
 
