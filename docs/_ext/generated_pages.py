@@ -280,6 +280,13 @@ def _autodoc(path: str, thing: object) -> str:
     return f".. {kind}:: {path}\n   :members:"
 
 
+def fields() -> str:
+    """Returns the fields of scenarios, and those of distributions."""
+    scenarios = FieldPage("scenario", Scenario)
+    distributions = FieldPage("distribution", Distribution, Mixture)
+    return f"{scenarios()}\n\n{distributions()}"
+
+
 PAGES = {
     "environments/easy": EnvironmentPage("easy"),
     "environments/rate": EnvironmentPage("rate"),
@@ -287,10 +294,9 @@ PAGES = {
     "environments/window": EnvironmentPage("window"),
     "reference/command-line": command_line,
     "reference/controller-parameters": controller_parameters,
-    "reference/distribution-fields": FieldPage("distribution", Distribution, Mixture),
+    "reference/fields": fields,
     "reference/metrics": metrics_page,
     "reference/python-api": python_api,
-    "reference/scenario-fields": FieldPage("scenario", Scenario),
 }
 
 

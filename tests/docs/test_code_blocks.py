@@ -62,7 +62,7 @@ NEEDS = {
     "docs/how-to/link.md": ["quicgym_aioquic"],
     "docs/how-to/offline.md": ["minari"],
     "docs/how-to/real.md": ["quicgym_aioquic"],
-    "docs/how-to/several-agents.md": ["pettingzoo"],
+    "docs/reference/environments.md": ["pettingzoo"],
     "docs/how-to/training-libraries.md": ["torchrl"],
 }
 """Packages of other extras than `train` that a page names."""

@@ -30,7 +30,7 @@ def test_a_page_without_text_or_output_in_a_checkout_says_where_they_are(name: s
 
 
 def test_there_are_such_pages() -> None:
-    assert len(FILLED) == 10 and len(TUTORIALS) >= 5
+    assert len(FILLED) == 9 and len(TUTORIALS) >= 5
 
 
 def test_the_readme_links_to_no_page_that_has_its_text_only_when_it_is_built() -> None:

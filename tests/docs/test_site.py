@@ -50,7 +50,7 @@ def test_every_page_is_built(site: Path) -> None:
 
 
 def test_generated_pages_have_what_the_code_has(site: Path) -> None:
-    fields = text(site / "reference/scenario-fields.html")
+    fields = text(site / "reference/fields.html")
     assert all(f">{name}<" in fields for name in Scenario.model_fields)
     ours = {  # other tests register theirs
         name: cls for name, cls in registered().items() if cls.__module__.startswith("quicgym.")
