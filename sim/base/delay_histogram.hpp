@@ -1,10 +1,12 @@
-// Delays in logarithmic buckets: exact mean, quantiles within 0.8%, memory for the octaves that have samples.
+// Delays in logarithmic buckets: exact sum, quantiles within 0.8%, memory for the octaves that have samples.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 #include "sim/base/time.hpp"
@@ -18,6 +20,8 @@ struct DelayBucket {
 };
 using DelayBuckets = std::vector<DelayBucket>;  // in order of their numbers
 
+// A packet adds to it twice, once in its queue and once at its receiver, so it keeps what cannot be told from
+// the buckets and nothing else.
 class DelayHistogram {
 public:
     void add(Time delay) {
@@ -28,9 +32,7 @@ public:
         } else {
             ++counts_[place];
         }
-        ++count_;
         sum_ += delay;
-        lowest_ = std::min(lowest_, delay);
     }
 
     // Takes another's samples as well.
@@ -41,17 +43,14 @@ public:
             make_room(bucket);
             counts_[bucket - first_] += other.counts_[place];
         }
-        count_ += other.count_;
         sum_ += other.sum_;
-        lowest_ = std::min(lowest_, other.lowest_);
         return *this;
     }
 
-    std::uint64_t count() const { return count_; }
+    // Goes through the buckets.
+    std::uint64_t count() const { return std::reduce(counts_.begin(), counts_.end(), std::uint64_t{0}); }
     Time sum() const { return sum_; }
     double sum_seconds() const { return to_seconds(sum_); }
-    Time lowest() const { return count_ ? lowest_ : 0; }
-    double mean_seconds() const { return count_ ? sum_seconds() / static_cast<double>(count_) : 0.0; }
 
     DelayBuckets buckets() const {
         DelayBuckets filled;
@@ -92,14 +91,18 @@ private:
     static constexpr std::uint64_t kBucketsPerOctave = 1U << kMantissaBits;
     static constexpr int kSmallestExponent = 10;  // about 1 µs
     static constexpr int kOctaves = 31;           // up to about 2199 s
-    static constexpr std::uint64_t kSmallest = 1ULL << kSmallestExponent;
-    static constexpr std::uint64_t kLargest = (1ULL << (kSmallestExponent + kOctaves)) - 1;
+    static constexpr Time kSmallest = Time{1} << kSmallestExponent;
+    static constexpr Time kLargest = (Time{1} << (kSmallestExponent + kOctaves)) - 1;
 
+    // A floating-point number holds exponent and mantissa next to one another, so its upper bits are the
+    // bucket, and no instruction has to find the highest bit. Delays are exact in 53 bits.
     static std::size_t bucket_of(Time delay) {
-        const auto nanoseconds = std::clamp(static_cast<std::uint64_t>(delay), kSmallest, kLargest);
-        const int exponent = 63 - std::countl_zero(nanoseconds);
-        const std::uint64_t mantissa = (nanoseconds >> (exponent - kMantissaBits)) & (kBucketsPerOctave - 1);
-        return static_cast<std::size_t>(exponent - kSmallestExponent) * kBucketsPerOctave + mantissa;
+        static_assert(std::numeric_limits<double>::is_iec559);
+        constexpr int kDoubleMantissaBits = std::numeric_limits<double>::digits - 1;
+        constexpr std::uint64_t kBias = std::numeric_limits<double>::max_exponent - 1;
+        const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(std::max(delay, kSmallest)));
+        return (bits >> (kDoubleMantissaBits - kMantissaBits)) -
+               (kBias + kSmallestExponent) * kBucketsPerOctave;
     }
     static double middle_seconds(std::uint32_t bucket) {
         const double octave =
@@ -108,9 +111,9 @@ private:
         return octave * (1.0 + position / static_cast<double>(kBucketsPerOctave)) * 1e-9;
     }
 
-    // The first sample of an octave.
-    [[gnu::noinline]] void add_octave(Time delay) {
-        const std::size_t bucket = bucket_of(delay);
+    // The first sample of an octave, or one beyond the last octave.
+    [[gnu::cold, gnu::noinline]] void add_octave(Time delay) {
+        const std::size_t bucket = bucket_of(std::min(delay, kLargest));
         make_room(bucket);
         ++counts_[bucket - first_];
     }
@@ -126,8 +129,23 @@ private:
 
     std::vector<std::uint32_t> counts_;  // from the first octave that has a sample to the last one
     std::size_t first_ = 0;              // bucket
-    std::uint64_t count_ = 0;
     Time sum_ = 0;
+};
+
+// Also knows at any time how many samples there are, and the lowest.
+class RttHistogram : public DelayHistogram {
+public:
+    void add(Time rtt) {
+        DelayHistogram::add(rtt);
+        ++count_;
+        lowest_ = std::min(lowest_, rtt);
+    }
+
+    std::uint64_t count() const { return count_; }
+    Time lowest() const { return count_ ? lowest_ : 0; }
+
+private:
+    std::uint64_t count_ = 0;
     Time lowest_ = kNever;
 };
 

@@ -98,7 +98,7 @@ private:
     Time latest_rtt_ = 0;
     Time smoothed_rtt_ = 0;
     Time min_rtt_ = 0;
-    DelayHistogram rtt_;
+    RttHistogram rtt_;
 
     std::uint64_t sent_packets_ = 0;
     std::uint64_t sent_bytes_ = 0;

@@ -44,7 +44,7 @@ private:
     std::uint64_t sent_bytes_ = 0;
     TimeIntegral window_;
     RateBins sent_bins_;
-    DelayHistogram rtts_;
+    RttHistogram rtts_;
 };
 
 }  // namespace quicgym::quic
