@@ -1,1 +1,1 @@
-"""Data files: scenarios, distributions, suites, sweeps, searches, what papers print and claim."""
+"""Data files: scenarios, distributions, suites, sweeps, what papers print and claim."""

@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from quicgym.agents.tuning.sweep_config import SweepConfig, Value, label
-from quicgym.agents.tuning.sweep_trial import SweepTrial
+from quicgym.agents.tuning.parameter_config import ParameterSweep, Value, label
+from quicgym.agents.tuning.parameter_trial import ParameterTrial
 
 MOST_BINS = 8
 
 
-def sensitivity(config: SweepConfig, trials: Sequence[SweepTrial]) -> pd.DataFrame:
+def sensitivity(config: ParameterSweep, trials: Sequence[ParameterTrial]) -> pd.DataFrame:
     """Returns a row per parameter: parameter, marginal_range, variance_share, rank_correlation.
 
     None where it is not defined: the share where the objective does not vary, the correlation of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -87,13 +87,15 @@ Setting = dict[str, Any]
 """A value of each field."""
 
 
+def place_in(values: Sequence[Any], value: Any) -> int:
+    """Returns where a value stands in a list; 1, 1.0 and True are equal, and not the same."""
+    return [json.dumps(entry) for entry in values].index(json.dumps(value))
+
+
 def encode(space: Space, setting: Setting) -> dict[str, float]:
-    """Returns a setting as Ray keeps it: in place of a value from a list, its place there."""
+    """Returns a setting as Optuna keeps it: in place of a value from a list, its place there."""
     return {
-        name: value
-        if (values := space[name].values) is None
-        # 1, 1.0 and True are equal, and not the same
-        else [json.dumps(entry) for entry in values].index(json.dumps(value))
+        name: value if (values := space[name].values) is None else place_in(values, value)
         for name, value in setting.items()
     }
 
@@ -111,3 +113,8 @@ def decode(space: Space, encoded: Mapping[str, float]) -> Setting:
 def rounded(number: float) -> float:
     """Six significant digits: what a table shows is what was run."""
     return float(f"{number:.6g}")
+
+
+def trial_name(number: int) -> str:
+    """Returns the name of a trial, which its files and folders have too."""
+    return f"{number:05}"

@@ -1,49 +1,46 @@
-"""Trials on Ray Tune: how Ray is started, how trials are run and resumed, and their progress."""
+"""Trials on Ray Tune: how Ray is started, how trials are run, and their progress.
+
+A trial keeps what it has reached in the folder of the sweep. So nothing depends on Ray's own state:
+after a kill Ray Tune starts anew, and the trials themselves continue where they were.
+"""
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
-from types import SimpleNamespace
 from typing import Any
 
-# Ray reads them when it is imported. Nothing is sent to Ray's makers, there are no tables and
-# files but ours, and a trial that has finished is on disk within a second.
+# Ray reads them when it is imported. Nothing is sent to Ray's makers, and there are no tables and
+# files but ours.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
 os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
-os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1"
 
-from quicgym.console import progress_bar, say
+from quicgym.console import progress_bar
 from quicgym.errors import ClusterError, MissingExtraError
 
 try:
     import optuna
     import ray
     from ray import tune
-    from ray.tune.schedulers import ASHAScheduler
-    from ray.tune.search.basic_variant import BasicVariantGenerator
     from ray.tune.search.optuna import OptunaSearch
 except ImportError as error:
-    raise MissingExtraError("sweeps and searches need Ray Tune and Optuna") from error
+    raise MissingExtraError("sweeps need Ray Tune and Optuna") from error
 
-from rich.progress import Progress, TextColumn
+from rich.progress import TextColumn
 
-from quicgym.agents.tuning.space import Space, ValueRange
+from quicgym.agents.tuning.space import Setting, Space, ValueRange, decode, encode, trial_name
 from quicgym.ray_cluster import QUIET, interrupted_afterwards, join
 
 RETRIES = 2
-METRIC = "reward"
-"""Metric by which ASHA and population-based training compare the trials of a search."""
 _OBJECT_STORE_BYTES = 80 * 2**20  # Ray takes no less than 75 MiB; trials hand over a few kB
 
 
@@ -80,98 +77,105 @@ def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def fit(
-    trainable: Callable[..., Any],
-    folder: Path,
-    space: Mapping[str, Any],
-    *,
-    bar: Bar,
-    complete: str,
-    jobs: int | None,
-    optuna_seed: int | None = None,
-    tuning: Mapping[str, Any] | None = None,
-    running: Mapping[str, Any] | None = None,
-    **given: Any,
-) -> list[tune.Result]:
-    """Runs trials, or continues those that the folder holds; returns the outcome of all.
+@dataclass(frozen=True)
+class Plan:
+    """The trials of a sweep.
 
-    `trainable` runs a trial on one core; its first argument comes from `space`, the others are
-    `given`. `complete` is a key of the metrics that only a trial which came to its end has. `jobs`
-    is how many trials are under way at most; None: as many as there are cores. With `optuna_seed`
-    Optuna draws from the space. `tuning` and `running` are other settings of Ray's TuneConfig and
-    RunConfig.
-
-    KeyboardInterrupt where some trials are not complete: Ray Tune takes Ctrl-C, and ends.
+    Attributes:
+        title: Words of the progress bar.
+        metric: Metric by which trials are compared.
+        mode: Whether it is to be high or low: "max" or "min".
+        settings: Settings of the trials by their numbers. Those that Optuna chose before a kill are
+            among them.
+        chosen: Numbers of the trials whose settings Optuna has yet to choose.
+        space: Space that Optuna chooses from; None: it does not choose.
+        seed: Seed of Optuna's choice.
+        steps: Number of steps of a trial, so that one under way counts in part; None: it does not.
     """
-    whole = tune.with_resources(tune.with_parameters(trainable, **given), {"cpu": 1})
-    tuner = _restored(folder, whole)
-    restored = tuner is not None
-    if tuner is None:
-        shutil.rmtree(folder, ignore_errors=True)  # killed before there was anything to keep
-        most = math.inf if jobs is None else jobs
-        search = Grid(most=most) if optuna_seed is None else Optuna(most=most, seed=optuna_seed)
-        bar.search = search
-        tuner = tune.Tuner(
-            whole,
-            param_space=dict(space),
-            # Ray's own folder names have all values in them.
-            tune_config=tune.TuneConfig(
-                search_alg=search,
-                reuse_actors=True,
-                trial_dirname_creator=_short_name,
-                **(tuning or {}),
-            ),
-            run_config=tune.RunConfig(
-                name=folder.name,
-                storage_path=str(folder.parent),
-                verbose=0,
-                failure_config=tune.FailureConfig(max_failures=RETRIES),
-                callbacks=[bar],
-                **(running or {}),
-            ),
-        )
+
+    title: str
+    metric: str
+    mode: str
+    settings: Mapping[int, Setting]
+    chosen: Sequence[int] = ()
+    space: Space | None = None
+    seed: int = 0
+    steps: int | None = None
+
+
+def run_trials(
+    trainable: Callable[..., Any],
+    plan: Plan,
+    folder: Path,
+    jobs: int | None,
+    *,
+    given: Mapping[str, Any],
+    scheduler: Any = None,
+    running: Mapping[str, Any] | None = None,
+) -> dict[str, tuple[Setting, str]]:
+    """Runs trials; returns the setting and the error of each that failed by its name.
+
+    `trainable` runs a trial on one core: the "trial" of its first argument has number and setting,
+    the other arguments are `given`. A metric "error" says that it failed. `jobs` is how many trials
+    run at the same time at most; None: as many as there are cores. `running` are other settings of
+    Ray's RunConfig. Ray's own files go into `folder`, which is removed.
+
+    KeyboardInterrupt where some trials have not ended: Ray Tune takes Ctrl-C, and ends.
+    """
+    listed = [{"number": number, "setting": plan.settings[number]} for number in plan.settings]
+    count = len(listed) + len(plan.chosen)
+    if count == 0:
+        return {}
+    shutil.rmtree(folder, ignore_errors=True)  # of a sweep that was killed
+    if plan.space is None:
+        space, search, samples = {"trial": tune.grid_search(listed)}, None, 1
+    else:
+        space, search, samples = {}, _Optuna(plan, listed), count
+    tuner = tune.Tuner(
+        tune.with_resources(tune.with_parameters(trainable, **given), {"cpu": 1}),
+        param_space=space,
+        tune_config=tune.TuneConfig(
+            search_alg=search,
+            scheduler=scheduler,
+            num_samples=samples,
+            max_concurrent_trials=jobs,
+            reuse_actors=True,
+            # Ray's own names have all values in them.
+            trial_name_creator=_name_of,
+            trial_dirname_creator=_name_of,
+        ),
+        run_config=tune.RunConfig(
+            name=folder.name,
+            storage_path=str(folder.parent),
+            verbose=0,
+            failure_config=tune.FailureConfig(max_failures=RETRIES),
+            callbacks=[Bar(plan, count)],
+            **(running or {}),
+        ),
+    )
     handler = signal.getsignal(signal.SIGINT)
     try:
-        found = tuner.fit()
+        results = tuner.fit()
     finally:
         signal.signal(signal.SIGINT, handler)  # Ray Tune's own way of taking Ctrl-C ends with it
-    results = [found[index] for index in range(len(found))]
-    if not all(_is_complete(result, complete) for result in results):
-        raise KeyboardInterrupt
-    if len(results) != bar.total:
-        if not restored:
+    failed = {}
+    for result in (results[index] for index in range(len(results))):
+        metrics = result.metrics or {}
+        if result.error is None and not metrics.get("done"):
             raise KeyboardInterrupt
-        say(f"{folder}: a kill left Ray's files at odds with one another: all trials begin again")
-        shutil.rmtree(folder)
-        return fit(
-            trainable, folder, space, bar=bar, complete=complete, jobs=jobs,
-            optuna_seed=optuna_seed, tuning=tuning, running=running, **given,
-        )  # fmt: skip
-    return results
+        error = metrics.get("error")
+        if result.error is not None:
+            error = f"{reason_of(result.error)} (tried {RETRIES + 1} times)"
+        if error is not None and result.config is not None:
+            failed[Path(result.path).name] = result.config["trial"]["setting"], error
+    if len(results) < count:
+        raise KeyboardInterrupt
+    shutil.rmtree(folder)
+    return failed
 
 
-def _restored(folder: Path, trainable: Any) -> tune.Tuner | None:
-    if not tune.Tuner.can_restore(str(folder)):
-        return None
-    try:
-        return tune.Tuner.restore(str(folder), trainable, restart_errored=True)
-    except (EOFError, UnpicklingError):  # torn by a kill, before the first trial
-        return None
-
-
-def _is_complete(result: tune.Result, key: str) -> bool:
-    if result.config is None:  # interrupted before it began
-        return False
-    return result.error is not None or bool((result.metrics or {}).get(key))
-
-
-def _short_name(trial: Any) -> str:
-    return str(trial.trial_id)
-
-
-def domains(space: Space) -> dict[str, Any]:
-    """Returns what Optuna draws settings from, as `space.encode` has them."""
-    return {name: _domain(field) for name, field in space.items()}
+def _name_of(trial: Any) -> str:
+    return trial_name(trial.config["trial"]["number"])
 
 
 def _domain(field: ValueRange) -> Any:
@@ -183,6 +187,33 @@ def _domain(field: ValueRange) -> Any:
     return (tune.loguniform if field.scale == "log" else tune.uniform)(minimum, maximum)
 
 
+def domains(space: Space) -> dict[str, Any]:
+    """Returns what Optuna draws settings from, as `space.encode` has them."""
+    return {name: _domain(field) for name, field in space.items()}
+
+
+class _Optuna(OptunaSearch):
+    """Settings that Optuna chooses; it first learns again from those that it chose before."""
+
+    def __init__(self, plan: Plan, listed: Sequence[Mapping[str, Any]]) -> None:
+        assert plan.space is not None
+        super().__init__(
+            self.convert_search_space(domains(plan.space)),
+            metric=plan.metric,
+            mode=plan.mode,
+            seed=plan.seed,
+            points_to_evaluate=[encode(plan.space, trial["setting"]) for trial in listed],
+        )
+        self._fields = plan.space
+        self._numbers = [*plan.settings, *plan.chosen]
+
+    def suggest(self, trial_id: str) -> Any:
+        """Called by Ray Tune."""
+        chosen: Any = super().suggest(trial_id)
+        setting = decode(self._fields, chosen)
+        return {"trial": {"number": self._numbers.pop(0), "setting": setting}}
+
+
 def reason_of(error: Exception) -> str:
     """Returns the end of a traceback: the exception's own text, and the notes added to it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -190,178 +221,37 @@ def reason_of(error: Exception) -> str:
     return "; ".join(lines[named[-1] :] if named else lines[:1])
 
 
-class Limited:
-    """Chooses what is tried next by Ray's own list of trials, as long as few enough are under way.
-
-    Ray writes its trials and the state of what chose them into two files, and a kill may leave one
-    of them older. Ray would then wait for a trial that has finished, or run one twice.
-    """
-
-    def __init__(self, *arguments: Any, most: float, **settings: Any) -> None:
-        """Allows `most` trials under way."""
-        super().__init__(*arguments, **settings)
-        self.most, self.under_way = most, 0
-        self.known: set[str] = set()
-
-    def see(self, trials: list[Any]) -> None:
-        """Takes the trials that Ray has before it asks for others."""
-        self.known = {trial.trial_id for trial in trials}
-        self.under_way = sum(not trial.is_finished() for trial in trials)
-
-
-class Grid(Limited, BasicVariantGenerator):
-    """The trials of a grid."""
-
-    def add_configurations(self, experiments: Any) -> None:
-        """Called by Ray Tune at the beginning."""
-        self.experiments = experiments
-        super().add_configurations(experiments)
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Called by Ray Tune after a kill: begins with the first trial, whatever the file says."""
-        self.add_configurations(state["experiments"])
-
-    def next_trial(self) -> Any:
-        """Called by Ray Tune."""
-        if self.under_way >= self.most:
-            return None
-        trial = super().next_trial()
-        while trial is not None and trial.trial_id in self.known:
-            trial = super().next_trial()
-        self.under_way += trial is not None
-        return trial
-
-
-class Optuna(Limited, OptunaSearch):
-    """Settings that Optuna draws."""
-
-    def __init__(self, **settings: Any) -> None:
-        """Has drawn nothing yet."""
-        super().__init__(**settings)
-        self.unfinished: set[str] = set()
-
-    def suggest(self, trial_id: str) -> Any:
-        """Called by Ray Tune."""
-        if self.under_way >= self.most:
-            return None
-        setting = super().suggest(trial_id)
-        if isinstance(setting, dict):
-            self.under_way += 1
-            self.unfinished.add(trial_id)
-        return setting
-
-    def see(self, trials: list[Any]) -> None:
-        """Also tells Optuna of trials that finished just before a kill."""
-        super().see(trials)
-        for trial in trials:
-            if trial.trial_id in self.unfinished and trial.is_finished():
-                failed = trial.status == trial.ERROR
-                self.on_trial_complete(trial.trial_id, trial.last_result, error=failed)
-
-    def on_trial_complete(
-        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
-    ) -> None:
-        """Called by Ray Tune."""
-        self.unfinished.discard(trial_id)
-        super().on_trial_complete(trial_id, result=result, error=error)
-
-
-class Asha(ASHAScheduler):
-    """Successive halving that keeps its milestones on disk.
-
-    Ray Tune brings trials back after a kill, but no scheduler: what is left of a search would be
-    compared with nothing. The file `memory` has all results so far, a line each.
-    """
-
-    def __init__(self, memory: Path, *, max_t: int, **settings: Any) -> None:
-        """Begins without results."""
-        super().__init__(max_t=max_t, **settings)
-        self._memory, self._end = memory, max_t
-        self._recalled = False
-
-    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        """Called by Ray Tune, for restored trials too."""
-        if not self._recalled and self._memory.exists():
-            self._recall(tune_controller)
-        super().on_trial_add(tune_controller, trial)
-
-    def _recall(self, tune_controller: Any) -> None:
-        """Tells Ray's scheduler of the results so far, as Ray Tune did before the kill."""
-        self._recalled = True
-        known: dict[str, Any] = {}
-        for line in self._memory.read_text(encoding="utf-8").splitlines():
-            try:
-                trial_id, step, reward = json.loads(line)
-            except ValueError:
-                continue  # torn by a kill
-            result = {"step": step, METRIC: reward}
-            if trial_id not in known:  # their names are all that the scheduler looks at
-                known[trial_id] = SimpleNamespace(trial_id=trial_id)
-                super().on_trial_add(tune_controller, known[trial_id])
-            super().on_trial_result(tune_controller, known[trial_id], result)
-            if step >= self._end:
-                super().on_trial_complete(tune_controller, known.pop(trial_id), result)
-
-    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
-        """Called by Ray Tune."""
-        self._recalled = True
-        action: str = super().on_trial_result(tune_controller, trial, result)
-        entry = [trial.trial_id, result["step"], result[METRIC]]
-        with self._memory.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
-        return action
-
-
 class Bar(tune.Callback):
-    """Trials done and the best so far by a metric, on a terminal's standard error.
+    """Trials done and the best so far by a metric, on a terminal's standard error."""
 
-    Ray Tune keeps its callbacks on disk and brings them back after a kill, so what is on the screen
-    is no part of it. With the number of `steps` of a trial, one under way counts in part.
-    """
-
-    def __init__(
-        self, title: str, total: int, metric: str, mode: str, steps: int | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, count: int) -> None:
         """Shows nothing yet."""
-        self._title, self.total = title, total
-        self._metric, self._mode, self._steps = metric, mode, steps
-        self._progress: Progress | None = None
-        self.search: Limited | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leaves the screen out."""
-        return {**self.__dict__, "_progress": None}
+        self._plan, self._count = plan, count
 
     def setup(self, *arguments: Any, **info: Any) -> None:
         """Called by Ray Tune at the beginning."""
         self._progress = progress_bar(TextColumn("{task.fields[best]}"))
-        self._progress.add_task(self._title, total=self.total, best="")
+        self._progress.add_task(self._plan.title, total=self._count, best="")
         self._progress.start()
-
-    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Called by Ray Tune before it asks for trials."""
-        if self.search is not None:
-            self.search.see(trials)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Called by Ray Tune again and again."""
-        if self._progress is None or self._progress.disable:
+        if self._progress.disable:
             return
         results = [trial.last_result for trial in trials if self._share(trial)]
-        found = [result.get(self._metric, math.nan) for result in results]
+        found = [result.get(self._plan.metric, math.nan) for result in results]
         found = [value for value in found if not math.isnan(value)]
-        best = f"best {(max if self._mode == 'max' else min)(found):.4g}" if found else ""
+        best = f"best {(max if self._plan.mode == 'max' else min)(found):.4g}" if found else ""
         done = sum(map(self._share, trials))
         self._progress.update(self._progress.task_ids[0], completed=done, best=best)
 
     def _share(self, trial: Any) -> float:
         if trial.is_finished():
             return 1.0
-        if self._steps is None:
+        if self._plan.steps is None:
             return 0.0
-        return min(1.0, trial.last_result.get("step", 0) / self._steps)
+        return min(1.0, trial.last_result.get("step", 0) / self._plan.steps)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Called by Ray Tune at the end."""
-        if self._progress is not None:
-            self._progress.stop()
+        self._progress.stop()

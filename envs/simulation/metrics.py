@@ -128,7 +128,7 @@ class Metric:
             `needs_traces`).
         scope: Scope that the metric is taken over, see this module's text.
         less_is_better: Whether a lower value is better; otherwise a higher one is.
-        evaluated: Whether `quicgym evaluate`, sweeps and searches have the metric, too.
+        evaluated: Whether `quicgym evaluate` and sweeps have the metric, too.
         rate_of: Name of the count of bytes whose mean rate a metric of flows is; empty: it is no
             mean rate.
         traffic: The kind of traffic that has the metric; empty: every flow, or every run.

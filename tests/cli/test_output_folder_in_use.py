@@ -46,7 +46,7 @@ COMMANDS = [
     ("evaluate --policy cubic --suite ebcc-single --seeds 1 --out", main),
     pytest.param("train tuning-ppo --out", main, marks=pytest.mark.train),
     pytest.param("sweep ebcc-gamma-beta --out", main, marks=pytest.mark.train),
-    pytest.param("search ppo-asha --out", main, marks=pytest.mark.train),
+    pytest.param("sweep ppo-asha --out", main, marks=pytest.mark.train),
     (LEADERBOARD, reports.main),
 ]
 

@@ -21,6 +21,7 @@ from helpers.commands import run_process, says, start_process
 
 from quicgym import load_scenario
 from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.evaluation.statistics import Estimate
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.envs.scenarios.suites import SELECTION_SEED
 from quicgym.envs.simulation.metrics import EVALUATED
@@ -276,8 +277,7 @@ def test_a_killed_sweep_goes_on_beside_what_ray_leaves_and_gives_the_same_table(
     request.addfinalizer(lambda: end_group(process.pid))
     deadline = time.monotonic() + 120
     while True:
-        states = list((tmp_path / "out/ray/grid").glob("experiment_state-*.json"))
-        if any(state.read_text().count("TERMINATED") >= 2 for state in states):
+        if len(list((tmp_path / "out/trials").glob("0*.json"))) >= 2:
             break
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
@@ -358,18 +358,19 @@ def test_ray_tune_does_not_keep_ctrl_c(tmp_path: Path, monkeypatch: pytest.Monke
         return []
 
     monkeypatch.setattr(trials.tune.Tuner, "fit", fit)
-    bar = trials.Bar("mine", 0, "objective", "max")
-    assert trials.fit(print, tmp_path / "grid", {}, bar=bar, complete="objective", jobs=1) == []
+    plan = trials.Plan("mine", "objective", "max", {0: {}})
+    with pytest.raises(KeyboardInterrupt):
+        trials.run_trials(print, plan, tmp_path / "ray", 1, given={})
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def finished(config: Any, objectives: list[float]) -> list[Any]:
     """Trials of a grid with these objectives, in its order, and then the published one."""
-    from quicgym.agents.tuning.sweep_trial import SweepTrial
+    from quicgym.agents.tuning.parameter_trial import ParameterTrial
 
     settings = [*config.listed_settings(), config.published_setting()]
     return [
-        SweepTrial(setting, objective, (objective,), ())
+        ParameterTrial(setting, objective, (objective,), ())
         for setting, objective in zip(settings, objectives, strict=True)
     ]
 
@@ -380,13 +381,13 @@ def finished(config: Any, objectives: list[float]) -> list[Any]:
 def test_the_best_is_compared_with_the_published_seed_by_seed(
     objective: str, sign: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym.agents.tuning.sweep import SweepStudy
-    from quicgym.agents.tuning.sweep_config import load_sweep
-    from quicgym.agents.tuning.sweep_trial import SweepTrial
+    from quicgym.agents.tuning.parameter_sweep import ParameterStudy
+    from quicgym.agents.tuning.parameter_trial import ParameterTrial
+    from quicgym.agents.tuning.sweeps import load_sweep
 
     config = load_sweep(str(write_sweep(tmp_path)), [f"objective={objective}", "seeds=3"])
     trials = finished(config, [sign * number for number in (1.0, 4.0, 3.0, 4.0, 4.0)])
-    study = SweepStudy(config)
+    study = ParameterStudy(config)
     study.trials = trials
     assert study.published is trials[-1]
     assert study.ranked == [trials[4], trials[1], trials[3], trials[2], trials[0]]
@@ -394,17 +395,17 @@ def test_the_best_is_compared_with_the_published_seed_by_seed(
 
     def measure(settings: Any, seeds: Any) -> Any:
         assert settings == [trials[4].setting, trials[4].setting]
-        assert seeds == NEW_SEEDS
+        assert tuple(seeds) == NEW_SEEDS
         return [
-            SweepTrial(setting, 0.0, [sign * number for number in values])
+            ParameterTrial(setting, 0.0, [sign * number for number in values])
             for setting, values in zip(settings, ((3, 5, 7), (2, 3, 4)), strict=True)
         ]
 
     monkeypatch.setattr(study, "measure", measure)
     study.confirm()
     difference = study.difference
-    assert difference is not None and difference.seeds == NEW_SEEDS
-    assert difference.mean == pytest.approx(2)  # of 1, 2 and 3
+    assert difference is not None
+    assert difference.value == pytest.approx(2)  # of 1, 2 and 3
     half = 4.302653 / 3**0.5  # Student's t with two degrees of freedom, two-sided 95%
     assert (difference.low, difference.high) == pytest.approx((2 - half, 2 + half))
 
@@ -427,13 +428,13 @@ def test_better_is_said_only_where_the_interval_excludes_0(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from quicgym.agents.tuning.sweep import Difference, SweepStudy
-    from quicgym.agents.tuning.sweep_config import load_sweep
+    from quicgym.agents.tuning.parameter_sweep import ParameterStudy
+    from quicgym.agents.tuning.sweeps import load_sweep
 
-    config = load_sweep(str(write_sweep(tmp_path)), ["seeds=3"])
-    study = SweepStudy(config)
+    config = load_sweep(str(write_sweep(tmp_path)), [f"seeds={3 if low else 1}"])
+    study = ParameterStudy(config)
     study.trials = finished(config, [1.0, 4.0, 3.0, 2.0, 0.0])
-    study.difference = Difference(mean, low, high, (3, 4, 5) if low else (3,))
+    study.difference = Estimate(mean, low, high)
     study.print()
     lines = capsys.readouterr().out.splitlines()
     (line,) = (line for line in lines if "the published setting, rank" in line)
@@ -444,31 +445,33 @@ def test_better_is_said_only_where_the_interval_excludes_0(
 def test_what_chose_the_best_does_not_confirm_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym.agents.tuning import sweep
-    from quicgym.agents.tuning.sweep_config import load_sweep
+    from quicgym.agents.tuning import parameter_sweep
+    from quicgym.agents.tuning.sweeps import load_sweep
 
     config = load_sweep(str(write_sweep(tmp_path)), ["seeds=3"])
     ran: list[Any] = []
 
     def measure(config: Any, scenarios: Any, setting: Any, seeds: Any) -> Any:
         ran.append((setting, seeds))
-        return sweep.SweepTrial(setting, 0.0, [float(seed) for seed in seeds])
+        return parameter_sweep.ParameterTrial(setting, 0.0, [float(seed) for seed in seeds])
 
     fake = SimpleNamespace(
         remote=lambda **options: lambda task: SimpleNamespace(remote=task), get=list
     )
-    monkeypatch.setattr(sweep, "ray", fake)
-    monkeypatch.setattr(sweep, "measure", measure)
-    study = sweep.SweepStudy(config)
+    monkeypatch.setattr(parameter_sweep, "ray", fake)
+    monkeypatch.setattr(parameter_sweep, "measure", measure)
+    study = parameter_sweep.ParameterStudy(config)
     study.trials = finished(config, [1.0, 4.0, 3.0, 2.0, 0.0])
     study.confirm()
     expected = [study.ranked[0].setting, config.published_setting()]
-    assert ran == [(setting, NEW_SEEDS) for setting in expected]
-    assert study.difference is not None and study.difference.mean == 0
+    assert [(setting, tuple(seeds)) for setting, seeds in ran] == [
+        (setting, NEW_SEEDS) for setting in expected
+    ]
+    assert study.difference is not None and study.difference.value == 0
 
 
 def test_json_has_infinity_as_the_command_line_takes_it() -> None:
-    from quicgym.agents.tuning.trial_tables import as_json
+    from quicgym.agents.tuning.study import as_json
 
     document = {"gamma": float("inf"), "cycle": (1.25, 0.75), "objective": 0.5, "error": None}
     text = json.dumps(as_json({"best": document}), allow_nan=False)

@@ -181,8 +181,8 @@ def test_reading_files_runs_no_code(folder: Path) -> None:
 def test_a_sweep_varies_the_parameters_of_a_users_controller(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym.agents.tuning.sweep_config import load_sweep
-    from quicgym.agents.tuning.sweep_trial import measure
+    from quicgym.agents.tuning.parameter_trial import measure
+    from quicgym.agents.tuning.sweeps import load_sweep
 
     monkeypatch.chdir(folder)
     sweep = {

@@ -19,8 +19,7 @@ import yaml
 from helpers.processes import run_program
 
 from quicgym.agents.training.configuration import load_training, training_names
-from quicgym.agents.tuning.search_config import load_search, search_names
-from quicgym.agents.tuning.sweep_config import load_sweep, sweep_names
+from quicgym.agents.tuning.sweeps import load_sweep, sweep_names
 from quicgym.cli import group, spread
 from quicgym.envs.scenarios.suites import load_entry, load_suite
 
@@ -195,9 +194,7 @@ def test_the_yaml_blocks_are_what_their_page_says(
         file.write_text(complete(block.text), encoding="utf-8")
         fields = yaml.safe_load(file.read_text(encoding="utf-8"))
         load: Callable[[str], object] = load_entry
-        if "training" in fields:
-            load = load_search
-        elif "search" in fields:
+        if not fields.keys().isdisjoint(("training", "search")):
             load = load_sweep
         elif "algorithm" in fields:
             load = load_training
@@ -266,7 +263,6 @@ COMMANDS = {
 CONFIGURED: dict[str, tuple[list[str], Callable[[str, list[str]], object]]] = {
     "train": (training_names(), load_training),
     "sweep": (sweep_names(), load_sweep),
-    "search": (search_names(), load_search),
 }
 """Commands whose arguments change a configuration that quicgym brings."""
 

@@ -43,16 +43,6 @@ sweep:
   parameters: {gamma: {values: [5, 40]}, beta: {values: [0.2, 0.6]}}
   scenarios: [./path.yaml]
   seeds: 1
-search:
-  name: gamma
-  training: ./tiny.yaml
-  scheduler: asha
-  search: random
-  hyperparameters: {hyperparameters.gamma: {minimum: 0.9, maximum: 0.99}}
-  samples: 3
-  seed: 9
-  grace_steps: 479  # so that no trial ends early, whichever of them is the first
-  reduction_factor: 2
 """
 
 

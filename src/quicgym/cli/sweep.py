@@ -14,6 +14,7 @@ EXAMPLES = (
     "quicgym sweep ebcc-gamma-beta",
     "quicgym sweep ebcc-gamma-beta seeds=20 parameters.gamma.values=[10,20,30]",
     "quicgym sweep static-tuning samples=500 --jobs 8 --out results/tuned",
+    "quicgym sweep ppo-asha --jobs 8",
     "quicgym sweep my-sweep.yaml --address 10.0.0.1:6379",
 )
 
@@ -41,20 +42,28 @@ def sweep(
     address: options.Address = None,
     figures: options.Figures = FigureFormat.png,
 ) -> None:
-    """Find a controller's best parameters, and how far the published ones are from them.
+    """Find a controller's best parameters, or the best hyperparameters of a training.
 
-    Settings come from a grid, at random or from Optuna, and run on Ray Tune, which needs the extra
-    `train`. You get all trials (trials.parquet), a sensitivity table, heat maps, TensorBoard's
-    hparams and the best setting (sweep.json) in DIR. Results of an earlier sweep are moved to
-    DIR/previous-<time>.
+    Of a controller you get the best setting, how far the published one is from it, a sensitivity
+    table and heat maps. Of a training you get the best policy; ASHA or population-based training
+    end bad trials early. Both run on Ray Tune, which needs the extra `train`, and write all trials
+    (trials.parquet), the best setting (sweep.json) and TensorBoard's hparams to DIR. Results of an
+    earlier sweep are moved to DIR/previous-<time>.
     """
-    from quicgym.agents.tuning.sweep_config import load_sweep
+    from quicgym.agents.tuning.sweeps import load_sweep
+    from quicgym.agents.tuning.training_config import TrainingSweep
 
     loaded = load_sweep(config, changes or ())  # before Ray and PyTorch, which take seconds
+    from quicgym.agents.tuning.parameter_sweep import ParameterStudy
     from quicgym.agents.tuning.study import run_study
-    from quicgym.agents.tuning.sweep import SweepStudy
 
-    study = SweepStudy(loaded, figures.value)
+    study: ParameterStudy | TrainingStudy
+    if isinstance(loaded, TrainingSweep):
+        from quicgym.agents.tuning.training_sweep import TrainingStudy
+
+        study = TrainingStudy(loaded)
+    else:
+        study = ParameterStudy(loaded, figures.value)
     status = run_study(
         study, out, jobs=jobs, resume=resume, address=address, command=options.command_line()
     )

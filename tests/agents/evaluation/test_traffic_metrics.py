@@ -12,8 +12,8 @@ import quicgym
 from quicgym.agents.evaluation.evaluate import run_evaluate
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
-from quicgym.agents.tuning.sweep_config import load_sweep
-from quicgym.agents.tuning.sweep_trial import measure
+from quicgym.agents.tuning.parameter_trial import measure
+from quicgym.agents.tuning.sweeps import load_sweep
 from quicgym.envs.simulation.metrics import EVALUATED, METRICS, TRAFFIC_METRICS
 
 TRAFFIC = {

@@ -8,16 +8,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from quicgym.agents.tuning.parameter_config import ParameterSweep
+from quicgym.agents.tuning.parameter_trial import ParameterTrial
 from quicgym.agents.tuning.sensitivity import explained_share, sensitivity
 from quicgym.agents.tuning.space import Setting
-from quicgym.agents.tuning.sweep_config import SweepConfig
-from quicgym.agents.tuning.sweep_trial import SweepTrial
 
 CYCLES = ((1.25, 0.75), (1.0,))
 
 
 def table(objective: Callable[[Setting], float], **changes: object):
-    config = SweepConfig.model_validate(
+    config = ParameterSweep.model_validate(
         {
             "name": "known",
             "controller": "ebcc",
@@ -31,7 +31,7 @@ def table(objective: Callable[[Setting], float], **changes: object):
         }
     )
     trials = [
-        SweepTrial(setting, objective(setting), (), ()) for setting in config.listed_settings()
+        ParameterTrial(setting, objective(setting), (), ()) for setting in config.listed_settings()
     ]
     return sensitivity(config, trials).set_index("parameter")
 

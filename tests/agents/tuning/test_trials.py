@@ -1,9 +1,8 @@
-"""Trials that go on after a kill between two of Ray's writes."""
+"""Trials on Ray Tune, of a function that takes no time."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,74 +10,29 @@ import pytest
 
 pytestmark = [pytest.mark.train, pytest.mark.xdist_group("ray")]
 
-COUNT = 4
 
+def test_optuna_goes_on_from_the_settings_that_it_chose_before_a_kill(tmp_path: Path) -> None:
+    from quicgym.agents.tuning.space import ValueRange
+    from quicgym.agents.tuning.trials import Plan, run_trials, running_ray
 
-@pytest.fixture
-def ray_here() -> Iterator[None]:
-    from quicgym.agents.tuning.trials import running_ray
+    space = {"size": ValueRange(minimum=1, maximum=9), "kind": ValueRange(values=((1, 2), (3,)))}
+    before = {0: {"size": 2.5, "kind": (3,)}, 2: {"size": 7.0, "kind": (1, 2)}}
 
+    def trial(chosen: dict[str, Any], folder: Path) -> dict[str, float]:
+        number, setting = chosen["trial"]["number"], chosen["trial"]["setting"]
+        (folder / f"{number}.json").write_text(json.dumps(setting))
+        if number == 3:
+            raise ValueError("too small")
+        return {"value": setting["size"]}
+
+    plan = Plan("mine", "value", "max", before, [1, 3], space, seed=1)
     with running_ray(None, 1):
-        yield
-
-
-def fit(folder: Path, optuna_seed: int | None = None, bar: Any = None) -> list[float]:
-    """Runs the trials in a folder, or goes on with them; returns their values."""
-    from quicgym.agents.tuning import trials
-
-    def square(setting: dict[str, Any]) -> dict[str, float]:
-        return {"value": 1.0 + setting["number"] ** 2}
-
-    grid = trials.tune.grid_search(list(range(COUNT)))
-    found = trials.fit(
-        square,
-        folder,
-        {"number": grid if optuna_seed is None else trials.tune.randint(0, 100)},
-        bar=(bar or trials.Bar)("mine", COUNT, "value", "max"),
-        complete="value",
-        jobs=1,
-        optuna_seed=optuna_seed,
-        tuning={
-            "metric": "value",
-            "mode": "max",
-            "num_samples": 1 if optuna_seed is None else COUNT,
-        },
-    )
-    return sorted((result.metrics or {})["value"] for result in found)
-
-
-@pytest.mark.usefixtures("ray_here")
-@pytest.mark.parametrize("optuna_seed", [None, 1], ids=["grid", "optuna"])
-@pytest.mark.parametrize("older", ["searcher", "experiment"])
-def test_trials_go_on_when_one_file_of_ray_is_older_than_the_others(
-    tmp_path: Path, optuna_seed: int | None, older: str
-) -> None:
-    from quicgym.agents.tuning import trials
-
-    folder, kept = tmp_path / "grid", tmp_path / "kept"
-
-    class KeepingBar(trials.Bar):
-        """Keeps Ray's files as they are when the second trial begins."""
-
-        def on_trial_start(
-            self, iteration: int, trials: list[Any], trial: Any, **info: Any
-        ) -> None:
-            if len(trials) >= 2 and not kept.exists() and folder.exists():
-                shutil.copytree(folder, kept)
-
-    whole = fit(folder, optuna_seed, KeepingBar)
-    pattern = "experiment_state*" if older == "experiment" else "*[!t]*-state-*"
-    for path in kept.glob(pattern):
-        shutil.copyfile(path, folder / path.name)
-    assert fit(folder, optuna_seed) == whole
-
-
-@pytest.mark.usefixtures("ray_here")
-@pytest.mark.parametrize("left_bytes", [0, 100])
-def test_trials_begin_where_ray_s_first_file_is_torn(tmp_path: Path, left_bytes: int) -> None:
-    whole = fit(tmp_path / "whole")
-    torn = tmp_path / "torn"
-    torn.mkdir()
-    written = (tmp_path / "whole/tuner.pkl").read_bytes()
-    (torn / "tuner.pkl").write_bytes(written[:left_bytes])
-    assert fit(torn) == whole
+        failed = run_trials(trial, plan, tmp_path / "ray", 1, given={"folder": tmp_path})
+    assert not (tmp_path / "ray").exists()
+    ran = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
+    assert sorted(ran) == ["0", "1", "2", "3"]
+    assert ran["0"] == {"size": 2.5, "kind": [3]} and ran["2"] == {"size": 7.0, "kind": [1, 2]}
+    assert all(1 <= ran[name]["size"] <= 9 and ran[name]["kind"] in ([1, 2], [3]) for name in ran)
+    ((name, (setting, error)),) = failed.items()
+    assert name == "00003" and setting["size"] == ran["3"]["size"]
+    assert error == "ValueError: too small (tried 3 times)"

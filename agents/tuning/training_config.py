@@ -1,6 +1,6 @@
-"""The configuration of a search for hyperparameters: a YAML of configs/searches, or a user's.
+"""The configuration of a sweep of hyperparameters: a YAML of configs/sweeps, or a user's.
 
-name: my-search
+name: my-sweep
 training: tuning-ppo
 changes: {steps: 3_000_000}
 scheduler: asha
@@ -33,9 +33,6 @@ from quicgym.agents.training.configuration import (
 from quicgym.agents.tuning.space import Setting, ValueRange
 from quicgym.envs.scenarios.fields import Name
 from quicgym.validation import StrictModel, validated
-from quicgym.yaml_files import CONFIGS, yaml_names
-
-SEARCHES = CONFIGS / "searches"
 
 SEARCHED = ("hyperparameters", "network", "start", "environment")
 # What the trials are compared by, or what changes no policy.
@@ -68,13 +65,13 @@ class SearchedField(ValueRange):
         return int(value) if self.scale == "whole" else super().number(value)
 
 
-class SearchConfig(StrictModel):
-    """A search for hyperparameters.
+class HyperparameterSweep(StrictModel):
+    """A sweep of hyperparameters.
 
     Attributes:
-        name: Name of the search; results go to results/searches/<name>.
+        name: Name of the sweep; results go to results/sweeps/<name>.
         description: The question.
-        training: Training whose hyperparameters are searched: one of `training_names()`, or a
+        training: Training whose hyperparameters are swept: one of `training_names()`, or a
             YAML's path.
         changes: Fields of the training that differ in all trials, such as {steps: 3_000_000}.
         scheduler: Scheduler of the trials. "asha" (asynchronous successive halving, Li et al.,
@@ -121,10 +118,10 @@ class SearchConfig(StrictModel):
 
 
 @dataclass(frozen=True)
-class Search:
-    """A search, and the training that it is for."""
+class TrainingSweep:
+    """A sweep of hyperparameters, and the training that it is for."""
 
-    config: SearchConfig
+    config: HyperparameterSweep
     file: str
     fields: Mapping[str, Any]
     """Fields of the training, as its YAML and `changes` have them."""
@@ -142,67 +139,56 @@ class Search:
         return shlex.join(["quicgym", "train", self.config.training, *texts])
 
 
-def search_names() -> list[str]:
-    """Returns the names of the searches that quicgym brings."""
-    return yaml_names(SEARCHES)
-
-
-def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:
-    """Loads a search: one of `search_names()`, or a YAML's path.
-
-    `changes` are such as "samples=8", "changes.steps=1e6" or
-    "hyperparameters.hyperparameters.gamma.maximum=0.99". ConfigError where something does not exist
-    or is not valid.
-    """
-    data = read_fields(name_or_path, SEARCHES, "search")
+def training_sweep(data: dict[str, Any], changes: Sequence[str], file: str) -> TrainingSweep:
+    """Returns the sweep of a YAML's fields, with changes; ConfigError where it is not valid."""
     if isinstance(data.get("hyperparameters"), dict):
-        data["hyperparameters"] = _nested(data["hyperparameters"])
-    config = validated(SearchConfig, changed(data, changes), name_or_path, ConfigError)
+        data = {**data, "hyperparameters": _nested(data["hyperparameters"])}
+    config = validated(HyperparameterSweep, changed(data, changes), file, ConfigError)
     try:
         fields = read_fields(config.training, TRAINING, "training configuration")
         fields = _nested({**_flat_fields(fields), **_flat_fields(config.changes)})
-        file = f"{config.training} with changes"
-        training = validated(TrainingConfig, fields, file, ConfigError)
+        training_file = f"{config.training} with changes"
+        training = validated(TrainingConfig, fields, training_file, ConfigError)
     except ConfigError as error:
-        raise ConfigError(f"{name_or_path}: training: {error}") from None
-    search = Search(config, name_or_path, fields, training)
-    _check_scheduler(search)
-    _check_fields(search)
-    return search
+        raise ConfigError(f"{file}: training: {error}") from None
+    sweep = TrainingSweep(config, file, fields, training)
+    _check_scheduler(sweep)
+    _check_fields(sweep)
+    return sweep
 
 
-def _check_scheduler(search: Search) -> None:
-    config, training = search.config, search.training
+def _check_scheduler(sweep: TrainingSweep) -> None:
+    config, training = sweep.config, sweep.training
     for scheduler, names in _OF_SCHEDULER.items():
         for name in names:
             if scheduler != config.scheduler and name in config.model_fields_set:
                 raise ConfigError(
-                    f"{search.file}: {name} = {getattr(config, name)!r}: belongs to the scheduler "
+                    f"{sweep.file}: {name} = {getattr(config, name)!r}: belongs to the scheduler "
                     f"{scheduler}, and this one is {config.scheduler}; leave it out"
                 )
     name = "grace_steps" if config.scheduler == "asha" else "perturbation_steps"
     steps = getattr(config, name)
     if steps is None:
         raise ConfigError(
-            f"{search.file}: {name}: is missing; the scheduler {config.scheduler} needs it"
+            f"{sweep.file}: {name}: is missing; the scheduler {config.scheduler} needs it"
         )
     if steps >= training.steps:
         raise ConfigError(
-            f"{search.file}: {name} = {steps:,}: has to be below the training's steps, "
+            f"{sweep.file}: {name} = {steps:,}: has to be below the training's steps, "
             f"{training.steps:,}, or the scheduler has nothing to do"
         )
     interval = training.evaluation.interval_steps
     if config.scheduler == "pbt" and steps % interval:
         raise ConfigError(
-            f"{search.file}: perturbation_steps = {steps:,}: is no multiple of the training's "
+            f"{sweep.file}: perturbation_steps = {steps:,}: is no multiple of the training's "
             f"evaluation.interval_steps, {interval:,}, when there are checkpoints; change one"
         )
 
 
-def _check_fields(search: Search) -> None:
-    config, algorithm = search.config, search.training.entry
+def _check_fields(sweep: TrainingSweep) -> None:
+    config, algorithm = sweep.config, sweep.training.entry
     for name, field in config.hyperparameters.items():
-        where = f"{search.file}: hyperparameters.{name}"
+        where = f"{sweep.file}: hyperparameters.{name}"
         if name.partition(".")[0] not in SEARCHED or "." not in name or name in _NOT_SEARCHED:
             raise ConfigError(
                 f"{where}: is not searched; give fields of the training's "
@@ -218,9 +204,9 @@ def _check_fields(search: Search) -> None:
             )
         for value in field.limits:
             try:
-                search.trial({name: value})
+                sweep.trial({name: value})
             except ConfigError as error:
-                text = str(error).removeprefix(f"{search.file}: ")
+                text = str(error).removeprefix(f"{sweep.file}: ")
                 raise ConfigError(f"{where} = {field.text(value)}: {text}") from None
 
 

@@ -5,9 +5,11 @@ Imports nothing that the extra `train` brings, so that Ray's workers start fast.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,16 +17,17 @@ import numpy as np
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.policies.hand_coded import controller_policy
-from quicgym.agents.tuning.space import Setting, decode
-from quicgym.agents.tuning.sweep_config import SweepConfig
+from quicgym.agents.tuning.parameter_config import ParameterSweep
+from quicgym.agents.tuning.space import Setting, trial_name
 from quicgym.envs import Reward
 from quicgym.envs.actions import action_space
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 from quicgym.envs.simulation.metrics import evaluated_names
+from quicgym.output_folders import write_atomically
 
 
 @dataclass(frozen=True)
-class SweepTrial:
+class ParameterTrial:
     """The outcome of a trial; `error` is the reason why it failed."""
 
     setting: Setting
@@ -50,8 +53,8 @@ class SweepTrial:
 
 
 def measure(
-    config: SweepConfig, scenarios: Sequence[SuiteEntry], setting: Setting, seeds: Iterable[int]
-) -> SweepTrial:
+    config: ParameterSweep, scenarios: Sequence[SuiteEntry], setting: Setting, seeds: Iterable[int]
+) -> ParameterTrial:
     """Runs a trial: each scenario with each seed; ValueError where a run has no objective."""
     parameters = {
         name: list(value) if isinstance(value, tuple) else value
@@ -75,32 +78,41 @@ def measure(
             episodes.append({"scenario": scenario.name, "seed": seed, **metrics})
         rows.append(row)
     mean: Callable[[Any], Any] = np.mean if config.suite is None else interquartile_mean
-    return SweepTrial(
+    return ParameterTrial(
         setting, float(mean(np.ravel(rows))), tuple(float(mean(np.array(row))) for row in rows),
         episodes,
     )  # fmt: skip
 
 
-def setting_of(tuned: Mapping[str, Any], config: SweepConfig, listed: Sequence[Setting]) -> Setting:
-    """Returns the setting of Ray Tune's configuration: the number of a listed one, or Optuna's."""
-    if "number" in tuned:
-        return listed[tuned["number"]]
-    return decode(config.parameters, tuned["setting"])
+def read_trial(file: Path) -> ParameterTrial | None:
+    """Returns a trial that has finished; None: it has not."""
+    if not file.exists():
+        return None
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    setting = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in kept.pop("setting").items()
+    }
+    return ParameterTrial(setting, **kept)
 
 
 def run_trial(
-    tuned: Mapping[str, Any],
-    config: SweepConfig,
+    chosen: Mapping[str, Any],
+    config: ParameterSweep,
     scenarios: Sequence[SuiteEntry],
-    listed: Sequence[Setting],
-) -> dict[str, Any]:
-    """Runs what Ray Tune has chosen, with the sweep's seeds; returns its metrics.
-
-    `listed` are the settings that were not left to Optuna, see `setting_of`.
-    """
-    trial = measure(config, scenarios, setting_of(tuned, config, listed), config.seed_range)
-    return {
-        "objective": trial.objective,
-        "per_seed": list(trial.per_seed),
-        "episodes": trial.episodes,
-    }
+    trials: Path,
+) -> dict[str, float]:
+    """Runs the setting that Ray Tune has chosen, with the sweep's seeds; keeps it in a file."""
+    number, setting = chosen["trial"]["number"], chosen["trial"]["setting"]
+    file = trials / f"{trial_name(number)}.json"
+    trial = read_trial(file)  # of an earlier start, from which Optuna learns again
+    if trial is None:
+        trial = measure(config, scenarios, setting, config.seed_range)
+        kept = {
+            "setting": setting,
+            "objective": trial.objective,
+            "per_seed": trial.per_seed,
+            "episodes": trial.episodes,
+        }
+        write_atomically({file: json.dumps(kept) + "\n"})
+    return {"objective": trial.objective}

@@ -16,14 +16,12 @@ from quicgym import _core
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.agents.policies.hand_coded import parse_parameters
+from quicgym.agents.training.configuration import ConfigError
+from quicgym.agents.tuning.parameter_config import SweptParameter, policy_text
+from quicgym.agents.tuning.parameter_trial import ParameterTrial, measure
 from quicgym.agents.tuning.space import decode
-from quicgym.agents.tuning.sweep_config import (
-    SweptParameter,
-    load_sweep,
-    policy_text,
-    sweep_names,
-)
-from quicgym.agents.tuning.sweep_trial import SweepTrial, measure
+from quicgym.agents.tuning.sweeps import load_sweep, sweep_names
+from quicgym.agents.tuning.training_config import TrainingSweep
 from quicgym.benchmarks.leaderboard import SUITES
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITES, WORLD_SUITES, load_entry, scenario_of
@@ -47,13 +45,20 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", sweep_names())
 def test_shipped_sweeps_are_complete_and_never_see_the_held_out_suite(name: str) -> None:
-    config = load_sweep(name)
+    sweep = load_sweep(name)
+    config = sweep.config if isinstance(sweep, TrainingSweep) else sweep
     assert config.name == name and config.description.endswith(("?", "."))
     held_out = {scenario.name for scenario in load_suite("heldout")}
-    assert not held_out & {scenario.name for scenario in config.load_scenarios()}
-    assert config.trials == (
-        len(config.listed_settings()) if config.search != "optuna" else config.samples
-    )
+    if isinstance(sweep, TrainingSweep):
+        scenarios = load_suite(sweep.training.evaluation.suite)
+        for setting in sweep.config.draws():
+            assert sweep.trial(setting).environment.threads == 1
+    else:
+        scenarios = sweep.load_scenarios()
+        assert sweep.trials == (
+            len(sweep.listed_settings()) if sweep.search != "optuna" else sweep.samples
+        )
+    assert not held_out & {scenario.name for scenario in scenarios}
 
 
 def test_a_grid_has_all_combinations(file: Path) -> None:
@@ -121,7 +126,7 @@ def test_a_setting_is_found_again_as_a_policy() -> None:
 def test_mistakes_name_file_field_value_and_remedy(
     file: Path, change: str, expected: list[str]
 ) -> None:
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(ConfigError) as caught:
         load_sweep(str(file), [change])
     for text in expected:
         assert text in str(caught.value)
@@ -130,7 +135,7 @@ def test_mistakes_name_file_field_value_and_remedy(
 @pytest.mark.parametrize("suite", HELD_OUT_SUITES)
 def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None:
     for named in (suite, f"{suite}/2"):
-        with pytest.raises(ScenarioError, match=f"'{named}': it is for evaluation alone"):
+        with pytest.raises(ConfigError, match=f"'{named}': it is for evaluation alone"):
             load_sweep(str(file), ["scenarios=[]", f"suite={named}"])
     copy = file.with_name("copy.yaml")
     copy.write_text(suite_text(suite))
@@ -181,9 +186,9 @@ def test_what_optuna_draws_is_what_the_table_shows() -> None:
 
 
 def test_unknown_sweeps() -> None:
-    with pytest.raises(ScenarioError, match="'ebcc-gama'; did you mean ebcc-gamma-beta"):
+    with pytest.raises(ConfigError, match="'ebcc-gama'; did you mean ebcc-gamma-beta"):
         load_sweep("ebcc-gama")
-    with pytest.raises(ScenarioError, match="no/such.yaml.*give the path of a YAML file"):
+    with pytest.raises(ConfigError, match="no/such.yaml.*give the path of a YAML file"):
         load_sweep("no/such.yaml")
 
 
@@ -252,8 +257,8 @@ def test_a_run_without_a_value_of_the_objective_is_named(file: Path, tmp_path: P
 
 
 def test_the_deviation_is_that_of_a_sample() -> None:
-    assert SweepTrial({}, 2.0, (1.0, 3.0), ()).deviation == pytest.approx(2**0.5)
-    assert SweepTrial({}, 1.0, (1.0,), ()).deviation is None
+    assert ParameterTrial({}, 2.0, (1.0, 3.0), ()).deviation == pytest.approx(2**0.5)
+    assert ParameterTrial({}, 1.0, (1.0,), ()).deviation is None
 
 
 @pytest.mark.train
@@ -274,9 +279,9 @@ def test_another_sweep_is_one_of_other_packets_or_another_commit(
     for name, data in (("traced", traced), ("drawn", distribution)):
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(data))
 
-    from quicgym.agents.tuning.sweep import SweepStudy
+    from quicgym.agents.tuning.parameter_sweep import ParameterStudy
 
-    study = SweepStudy(load_sweep("ebcc-gamma-beta"))
+    study = ParameterStudy(load_sweep("ebcc-gamma-beta"))
 
     def identities() -> list[str]:
         entries = [load_entry(tmp_path / f"{name}.yaml") for name in ("traced", "drawn")]

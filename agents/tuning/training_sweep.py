@@ -1,11 +1,9 @@
-"""Searches for hyperparameters of agents: ASHA or population-based training.
+"""Sweeps of a training's hyperparameters: ASHA or population-based training.
 
-Written into the output folder, beside ray/:
+Beside the files of every sweep there are:
 
 trials/         a run folder of `quicgym train` for every start of a trial
 trials.parquet  a row per trial: state, fields, best and last reward, steps, or the error
-search.json     configuration, command, version, commit, the best setting and how to train with it
-tensorboard/    a run per trial: its evaluations, and its row of the page HParams
 policy/         the best trial's best policy, as `quicgym.load_policy` takes it
 """
 
@@ -14,48 +12,31 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from ray.tune.schedulers import PopulationBasedTraining
+from ray.tune.schedulers import ASHAScheduler, PopulationBasedTraining
 
 from quicgym.agents.evaluation.tensorboard import SETTING_TYPES
 from quicgym.agents.training.configuration import ConfigError
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.model import check_hyperparameters
-from quicgym.agents.tuning.search_config import Search, SearchConfig, SearchedField
-from quicgym.agents.tuning.search_trial import (
-    POLICY,
-    Progress,
-    bring_back_removed,
-    run_trial,
-    starts,
-    trial_name,
-)
-from quicgym.agents.tuning.space import Setting, decode, encode, rounded
-from quicgym.agents.tuning.study import RAY_FOLDER, Study
-from quicgym.agents.tuning.trial_tables import (
-    TENSORBOARD_FOLDER,
-    TRIALS_FILE,
+from quicgym.agents.tuning.space import Setting, place_in, trial_name
+from quicgym.agents.tuning.study import (
+    RAY_FOLDER,
+    TRIALS_FOLDER,
     Curve,
+    Study,
+    short,
     text_table,
-    write_hparams,
-    write_tables,
 )
-from quicgym.agents.tuning.trials import (
-    METRIC,
-    RETRIES,
-    Asha,
-    Bar,
-    domains,
-    fit,
-    reason_of,
-    tune,
-)
+from quicgym.agents.tuning.training_config import HyperparameterSweep, SearchedField, TrainingSweep
+from quicgym.agents.tuning.training_trial import POLICY, Progress, reached, run_trial, starts
+from quicgym.agents.tuning.trials import Plan, run_trials, tune
 from quicgym.console import print_whole, wide_console
 from quicgym.envs.rewards import find_reward
 from quicgym.envs.scenarios.fields import errors_at
@@ -64,11 +45,13 @@ from quicgym.output_folders import Identity
 
 RESAMPLED = 0.25
 FACTORS = (0.8, 1.2)
-TRIALS_FOLDER, POLICY_FOLDER, SEARCH_FILE = "trials", "policy", "search.json"
+POLICY_FOLDER = "policy"
+METRIC = "reward"
+"""Metric by which ASHA and population-based training compare trials."""
 
 
 @dataclass(frozen=True)
-class SearchTrial:
+class TrainingTrial:
     """The outcome of a trial.
 
     With population-based training `setting` is the last one. `policy` is the folder with the best
@@ -99,21 +82,19 @@ class SearchTrial:
         return [first, *(entry for entry in others if entry["step"] < self.progress.best_step)]
 
 
-class SearchStudy(Study[SearchTrial]):
-    """A search for hyperparameters."""
+class TrainingStudy(Study[TrainingTrial]):
+    """A sweep of hyperparameters."""
 
-    study_type = "search"
-    home = Path("results/searches")
-    files = (TRIALS_FOLDER, TRIALS_FILE, SEARCH_FILE, TENSORBOARD_FOLDER, POLICY_FOLDER)
+    files = (POLICY_FOLDER,)
     summary = (
-        "(trials.parquet, search.json), the best policy (policy), runs (trials) and hparams "
+        "(trials.parquet, sweep.json), the best policy (policy), runs (trials) and hparams "
         "(tensorboard)"
     )
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, sweep: TrainingSweep) -> None:
         """Does not run anything yet."""
-        super().__init__(search.config.name)
-        self.search, self.config = search, search.config
+        super().__init__(sweep.config.name)
+        self.sweep, self.config = sweep, sweep.config
 
     def check(self, jobs: int | None, address: str | None) -> Identity:
         """See `Study.check`."""
@@ -122,9 +103,9 @@ class SearchStudy(Study[SearchTrial]):
                 f"--jobs {jobs}: a population of pbt in a cluster is limited by its cores "
                 "alone; leave --jobs away"
             )
-        training = self.search.training
+        training = self.sweep.training
         for name, field in self.config.hyperparameters.items():
-            check_hyperparameters(self.search.trial({name: field.limits[0]}))
+            check_hyperparameters(self.sweep.trial({name: field.limits[0]}))
         with errors_at("training: environment.scenario"):
             load_entry(training.environment.scenario)
         with errors_at("training: evaluation.suite"):
@@ -135,56 +116,57 @@ class SearchStudy(Study[SearchTrial]):
 
     def run(self, directory: Path, jobs: int | None, command: str) -> None:
         """See `Study.run`."""
-        config, steps = self.config, self.search.training.steps
-        folder = directory / RAY_FOLDER / config.scheduler
-        for trial in folder.glob("*/"):
-            bring_back_removed(trial)
-        random.seed(config.seed)  # with it, Ray's PBT chooses whom to go on from
-        optuna = config.search == "optuna"
-        if optuna:
-            space: Any = domains(config.hyperparameters)
+        config, folder = self.config, directory / TRIALS_FOLDER
+        numbers = range(config.samples)
+        before = {
+            number: Progress.read(path).lineage[-1]["setting"]
+            for number in numbers
+            if (path := reached(folder / trial_name(number)))
+        }
+        plan = Plan(self.name, METRIC, "max", before, steps=self.sweep.training.steps)
+        if config.search == "optuna":
+            others = [number for number in numbers if number not in before]
+            plan = replace(plan, chosen=others, space=config.hyperparameters, seed=config.seed)
         else:
-            drawn = [encode(config.hyperparameters, setting) for setting in config.draws()]
-            space = tune.grid_search(drawn)
-        results = fit(
+            plan = replace(plan, settings={**dict(enumerate(config.draws())), **before})
+        random.seed(config.seed)  # with it, Ray's PBT chooses whom to go on from
+        failed = run_trials(
             run_trial,
-            folder,
-            {"setting": space},
-            bar=Bar(config.name, config.samples, "best_reward", "max", steps),
-            complete="done",
+            plan,
+            directory / RAY_FOLDER,
             # A population is under way as a whole: what Ray has no room for waits, paused.
-            jobs=jobs if config.scheduler == "asha" else None,
-            optuna_seed=config.seed if optuna else None,
-            tuning={
-                "metric": METRIC,
-                "mode": "max",
-                "scheduler": self._scheduler(folder.parent / "milestones.jsonl"),
-                "num_samples": config.samples if optuna else 1,
-            },
+            jobs if config.scheduler == "asha" else None,
+            scheduler=self._scheduler(),
             running={
-                "stop": {"step": steps},
+                "stop": {"step": self.sweep.training.steps},
                 "checkpoint_config": tune.CheckpointConfig(num_to_keep=self.kept_checkpoints),
             },
-            search=self.search,
-            trials=directory / TRIALS_FOLDER,
-            working=Path.cwd(),
-            command=command,
+            given={
+                "sweep": self.sweep,
+                "trials": folder,
+                "working": Path.cwd(),
+                "command": command,
+            },
         )
-        self.trials = [self._trial(result) for result in results]
+        self.trials = [self._trial(folder / trial_name(number), failed) for number in numbers]
 
-    def _scheduler(self, memory: Path) -> Any:
+    def _scheduler(self) -> Any:
         config = self.config
         if config.scheduler == "asha":
-            return Asha(
-                memory,
+            assert config.grace_steps is not None
+            return ASHAScheduler(
                 time_attr="step",
-                max_t=self.search.training.steps,
+                metric=METRIC,
+                mode="max",
+                max_t=self.sweep.training.steps,
                 grace_period=config.grace_steps,
                 reduction_factor=config.reduction_factor,
             )
         assert config.perturbation_steps is not None
         return PopulationBasedTraining(
             time_attr="step",
+            metric=METRIC,
+            mode="max",
             perturbation_interval=config.perturbation_steps,
             custom_explore_fn=Explore(config),
             log_config=False,
@@ -192,34 +174,31 @@ class SearchStudy(Study[SearchTrial]):
 
     @property
     def kept_checkpoints(self) -> int:
-        """Checkpoints of a trial: PBT continues from that of the last perturbation."""
+        """Checkpoints that Ray keeps of a trial: PBT continues from the last perturbation's."""
         if self.config.perturbation_steps is None:
-            return 2
-        interval = self.search.training.evaluation.interval_steps
+            return 1
+        interval = self.sweep.training.evaluation.interval_steps
         return self.config.perturbation_steps // interval + 3
 
-    def _trial(self, result: tune.Result) -> SearchTrial:
-        error = (result.metrics or {}).get("error")
-        if result.error is not None:
-            error = f"{reason_of(result.error)} (tried {RETRIES + 1} times)"
-        kept = None if result.checkpoint is None else Path(result.checkpoint.path)
+    def _trial(self, folder: Path, failed: Mapping[str, tuple[Setting, str]]) -> TrainingTrial:
+        kept = reached(folder)
         progress = Progress() if kept is None else Progress.read(kept)
-        assert result.config is not None
-        return SearchTrial(
-            trial_name(Path(result.path).name),
-            decode(self.config.hyperparameters, result.config["setting"]),
+        setting, error = failed.get(folder.name, (None, None))
+        return TrainingTrial(
+            folder.name,
+            setting or progress.lineage[-1]["setting"],
             progress,
             None if kept is None else kept / POLICY,
-            progress.step >= self.search.training.steps,
+            progress.step >= self.sweep.training.steps,
             error,
         )
 
-    def failure(self, trial: SearchTrial) -> str:
+    def failure(self, trial: TrainingTrial) -> str:
         """See `Study.failure`."""
-        return f"{self.search.train_command(trial.setting)}: {trial.error}"
+        return f"{self.sweep.train_command(trial.setting)}: {trial.error}"
 
     @cached_property
-    def ranked(self) -> list[SearchTrial]:
+    def ranked(self) -> list[TrainingTrial]:
         """The best trial first; those that failed are left out.
 
         Of trials that share their best policy, the one that found it is ahead of those that went
@@ -241,10 +220,16 @@ class SearchStudy(Study[SearchTrial]):
         setting: Setting = self.ranked[0].schedule[-1]["setting"]
         return setting
 
-    def write(self, directory: Path, command: str) -> None:
+    def write(self, directory: Path) -> None:
         """See `Study.write`."""
-        write_tables(directory, self._frame(), SEARCH_FILE, self._document(), command)
-        curves = [
+        best = self.ranked[0].policy
+        assert best is not None
+        shutil.rmtree(directory / POLICY_FOLDER, ignore_errors=True)
+        shutil.copytree(best, directory / POLICY_FOLDER)
+
+    def curves(self, directory: Path) -> list[Curve]:
+        """See `Study.curves`."""
+        return [
             Curve(
                 f"trial-{trial.name}",
                 {
@@ -256,13 +241,9 @@ class SearchStudy(Study[SearchTrial]):
             )
             for trial in self.ranked
         ]
-        write_hparams(directory, curves)
-        best = self.ranked[0].policy
-        assert best is not None
-        shutil.rmtree(directory / POLICY_FOLDER, ignore_errors=True)
-        shutil.copytree(best, directory / POLICY_FOLDER)
 
-    def _frame(self) -> pd.DataFrame:
+    def frame(self) -> pd.DataFrame:
+        """See `Study.frame`."""
         rows = [
             {
                 "trial": trial.name,
@@ -279,14 +260,15 @@ class SearchStudy(Study[SearchTrial]):
                 frame[name] = frame[name].map(field.text)
         return frame
 
-    def _document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
+        """See `Study.document`."""
         trial = self.ranked[0]
         best: dict[str, Any] = {
             "trial": trial.name,
             "hyperparameters": self.best_setting,
             "reward": trial.progress.best_reward,
             "step": trial.progress.best_step,
-            "train": self.search.train_command(self.best_setting),
+            "train": self.sweep.train_command(self.best_setting),
         }
         if self.config.scheduler == "pbt":
             best["schedule"] = [
@@ -299,8 +281,7 @@ class SearchStudy(Study[SearchTrial]):
             ]
         return {
             "config": self.config.model_dump(mode="json", exclude_unset=True),
-            "training": self.search.training.model_dump(mode="json"),
-            "trials": len(self.ranked),
+            "training": self.sweep.training.model_dump(mode="json"),
             "failed": [
                 {"trial": failed.name, "hyperparameters": failed.setting, "error": failed.error}
                 for failed in self.failed
@@ -310,7 +291,7 @@ class SearchStudy(Study[SearchTrial]):
 
     def print(self) -> None:
         """Prints the trials, and how to train with the best hyperparameters."""
-        config, training, console = self.config, self.search.training, wide_console()
+        config, training, console = self.config, self.sweep.training, wide_console()
         names = list(config.hyperparameters)
         console.print(
             f"{config.name}: reward ({training.environment.reward}), interquartile mean over "
@@ -318,7 +299,6 @@ class SearchStudy(Study[SearchTrial]):
             f"{config.scheduler}\n",
             highlight=False,
         )
-        short = [name.removeprefix("hyperparameters.") for name in names]
         rows = [
             (
                 "-" if trial.error else str(rank),
@@ -331,7 +311,7 @@ class SearchStudy(Study[SearchTrial]):
             )
             for rank, trial in enumerate((*self.ranked, *self.failed), 1)
         ]
-        headings = ("rank", "trial", *short, "best reward", "at step", "steps", "state")
+        headings = ("rank", "trial", *map(short, names), "best reward", "at step", "steps", "state")
         print_whole(text_table(headings, rows, left=("state",)))
         console.print()
         lines = ["To train with the best hyperparameters:"]
@@ -341,7 +321,7 @@ class SearchStudy(Study[SearchTrial]):
                 *map(_in_words, self.ranked[0].schedule),
                 "and a training with the last of them from its beginning is",
             ]
-        for line in (*lines, f"  {self.search.train_command(self.best_setting)}"):
+        for line in (*lines, f"  {self.sweep.train_command(self.best_setting)}"):
             console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
@@ -382,31 +362,28 @@ class Explore:
     Of a list the next or the last value is taken; a whole number changes by 1 at least.
     """
 
-    def __init__(self, config: SearchConfig) -> None:
+    def __init__(self, config: HyperparameterSweep) -> None:
         """Begins with the search's seed."""
         self._fields = config.hyperparameters
         self._rng = np.random.default_rng([config.seed, 1])
 
     def __call__(self, config: dict[str, Any]) -> dict[str, Any]:
         """Returns Ray Tune's configuration of a trial with the next setting."""
-        setting = {name: field.draw(self._rng) for name, field in self._fields.items()}
-        drawn = encode(self._fields, setting)
-        near = {
-            name: drawn[name]
+        setting = {
+            name: field.draw(self._rng)
             if self._rng.random() < RESAMPLED
-            else self._near(self._fields[name], value)
-            for name, value in config["setting"].items()
+            else self._near(field, config["trial"]["setting"][name])
+            for name, field in self._fields.items()
         }
-        return {**config, "setting": near}
+        return {"trial": {**config["trial"], "setting": setting}}
 
-    def _near(self, field: SearchedField, value: float) -> float:
+    def _near(self, field: SearchedField, value: Any) -> Any:
         up = bool(self._rng.integers(2))
         if field.values is not None:
-            return min(max(int(value) + (1 if up else -1), 0), len(field.values) - 1)
+            place = place_in(field.values, value) + (1 if up else -1)
+            return field.values[min(max(place, 0), len(field.values) - 1)]
         minimum, maximum = field.ends
         other = value * FACTORS[up]
         if field.scale == "whole":
-            other = max(round(other), int(value) + 1) if up else min(round(other), int(value) - 1)
-        else:
-            other = rounded(other)
-        return min(max(other, minimum), maximum)
+            other = max(round(other), value + 1) if up else min(round(other), value - 1)
+        return field.number(min(max(other, minimum), maximum))

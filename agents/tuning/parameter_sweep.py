@@ -1,22 +1,19 @@
-"""Parameter sweeps of any controller.
+"""Sweeps of a controller's parameters.
 
 Each trial is one setting of the swept parameters, over all scenarios and seeds. The published
-setting is always one of them. Written into the output folder, beside ray/:
+setting is always one of them. Beside the files of every sweep there are:
 
 trials.parquet       a row per trial: parameters, objective, its deviation over the seeds, the mean
                      of each metric, the reward in each scenario (reward@<scenario>), or the error
 sensitivity.parquet  what `quicgym.agents.tuning.sensitivity` says of each parameter
-sweep.json           configuration, command, version, commit, the best and the published setting
-figures/             `quicgym.agents.tuning.sweep_figures`
-tensorboard/         a run per trial, with its row of the page HParams
+figures/             `quicgym.agents.tuning.parameter_figures`
 """
 
 from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,36 +21,20 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
-from quicgym.agents.evaluation.statistics import mean_interval
+from quicgym.agents.evaluation.statistics import Estimate, mean_interval
+from quicgym.agents.tuning.parameter_config import ParameterSweep, Value, label, policy_text
+from quicgym.agents.tuning.parameter_figures import draw_sweep
+from quicgym.agents.tuning.parameter_trial import ParameterTrial, measure, read_trial, run_trial
 from quicgym.agents.tuning.sensitivity import sensitivity
-from quicgym.agents.tuning.space import Setting
-from quicgym.agents.tuning.study import RAY_FOLDER, Study
-from quicgym.agents.tuning.sweep_config import SweepConfig, Value, label, policy_text
-from quicgym.agents.tuning.sweep_figures import draw_sweep
-from quicgym.agents.tuning.sweep_trial import SweepTrial, measure, run_trial, setting_of
-from quicgym.agents.tuning.trial_tables import (
-    TENSORBOARD_FOLDER,
-    TRIALS_FILE,
-    Curve,
-    text_table,
-    write_hparams,
-    write_tables,
-)
-from quicgym.agents.tuning.trials import (
-    RETRIES,
-    Bar,
-    domains,
-    fit,
-    ray,
-    reason_of,
-    tune,
-)
+from quicgym.agents.tuning.space import Setting, trial_name
+from quicgym.agents.tuning.study import RAY_FOLDER, TRIALS_FOLDER, Curve, Study, text_table
+from quicgym.agents.tuning.trials import RETRIES, Plan, ray, run_trials
 from quicgym.console import count_of, print_whole, wide_console
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.output_folders import Identity, write_atomically
 
-SENSITIVITY_FILE, SWEEP_FILE, FIGURES_FOLDER = "sensitivity.parquet", "sweep.json", "figures"
+SENSITIVITY_FILE, FIGURES_FOLDER = "sensitivity.parquet", "figures"
 SHOWN_TRIALS = 10
 SHOWN_METRICS = {
     "goodput_mbps": "goodput (Mbps)",
@@ -63,37 +44,26 @@ SHOWN_METRICS = {
 }
 
 
-@dataclass(frozen=True)
-class Difference:
-    """How much better the best setting is than the published one, on new seeds.
+class ParameterStudy(Study[ParameterTrial]):
+    """A sweep of parameters.
 
-    The mean over the seeds of the objective's difference with each (positive: the best is better),
-    and its 95% confidence interval by Student's t over these pairs; None with one seed.
+    Attributes:
+        difference: By how much the best setting is better than the published one, on seeds that
+            the sweep did not use; None where the published one failed.
     """
 
-    mean: float
-    low: float | None
-    high: float | None
-    seeds: tuple[int, ...]
-
-
-class SweepStudy(Study[SweepTrial]):
-    """A parameter sweep; `difference` is the best less the published setting, once confirmed."""
-
-    study_type = "sweep"
-    home = Path("results/sweeps")
-    files = (TRIALS_FILE, SENSITIVITY_FILE, SWEEP_FILE, FIGURES_FOLDER, TENSORBOARD_FOLDER)
+    files = (SENSITIVITY_FILE, FIGURES_FOLDER)
     summary = (
         "(trials.parquet, sensitivity.parquet, sweep.json), pictures (figures) and hparams "
         "(tensorboard)"
     )
 
-    def __init__(self, config: SweepConfig, figures: str = "png") -> None:
+    def __init__(self, config: ParameterSweep, figures: str = "png") -> None:
         """Does not run anything yet."""
         super().__init__(config.name)
         self.config = config
         self._figures = figures
-        self.difference: Difference | None = None
+        self.difference: Estimate | None = None
 
     def check(self, jobs: int | None, address: str | None) -> Identity:
         """See `Study.check`."""
@@ -105,60 +75,49 @@ class SweepStudy(Study[SweepTrial]):
 
     def run(self, directory: Path, jobs: int | None, command: str) -> None:
         """Runs the listed settings and the published one, or the published one and Optuna's."""
-        config, folder = self.config, directory / RAY_FOLDER
-        published = config.published_setting()
-        listed = config.listed_settings() if config.search != "optuna" else []
-        if published not in listed:
-            listed.append(published)
-        first = config.search if config.search != "optuna" else "published"
-        numbers = {"number": tune.grid_search(list(range(len(listed))))}
-        trials = self._fit(folder / first, numbers, len(listed), listed, jobs)
+        config, folder = self.config, directory / TRIALS_FOLDER
+        settings = config.listed_settings() if config.search != "optuna" else []
+        if (published := config.published_setting()) not in settings:
+            settings.append(published)
+        kept = _read(folder, range(len(settings)))
+        remaining = {
+            number: setting for number, setting in enumerate(settings) if number not in kept
+        }
+        plan = Plan(self.name, "objective", config.mode, remaining)
+        failed = self._run(plan, directory, jobs)
+        numbers = range(len(settings))
         if config.search == "optuna":
-            space = {"setting": domains(config.parameters)}
-            trials += self._fit(
-                folder / "optuna",
-                space,
-                config.trials,
-                listed,
-                jobs,
-                optuna_seed=config.seed,
-                tuning={"metric": "objective", "mode": config.mode, "num_samples": config.trials},
+            numbers = range(len(settings) + config.trials)
+            before = _read(folder, numbers[len(settings) :])
+            plan = Plan(
+                self.name,
+                "objective",
+                config.mode,
+                {number: trial.setting for number, trial in before.items()},
+                [number for number in numbers[len(settings) :] if number not in before],
+                config.parameters,
+                config.seed,
             )
-        self.trials = trials
+            failed |= self._run(plan, directory, jobs)
+        self.trials = [
+            *_read(folder, numbers).values(),
+            *(ParameterTrial(setting, error=error) for setting, error in failed.values()),
+        ]
         if self.ranked:
             self.confirm()
 
-    def _fit(
-        self,
-        folder: Path,
-        space: dict[str, Any],
-        count: int,
-        listed: Sequence[Setting],
-        jobs: int | None,
-        **more: Any,
-    ) -> list[SweepTrial]:
-        results = fit(
+    def _run(self, plan: Plan, directory: Path, jobs: int | None) -> dict[str, tuple[Setting, str]]:
+        return run_trials(
             run_trial,
-            folder,
-            space,
-            bar=Bar(f"{self.name}, {folder.name}", count, "objective", self.config.mode),
-            complete="per_seed",
-            jobs=jobs,
-            **more,
-            config=self.config,
-            scenarios=self.config.load_scenarios(),
-            listed=listed,
+            plan,
+            directory / RAY_FOLDER,
+            jobs,
+            given={
+                "config": self.config,
+                "scenarios": self.config.load_scenarios(),
+                "trials": directory / TRIALS_FOLDER,
+            },
         )
-        trials = []
-        for result in sorted(results, key=lambda result: (result.config or {}).get("number", 0)):
-            setting = setting_of(result.config or {}, self.config, listed)
-            if result.error is not None:
-                trials.append(SweepTrial(setting, error=reason_of(result.error)))
-            else:
-                metrics = result.metrics or {}
-                values = metrics["objective"], tuple(metrics["per_seed"]), metrics["episodes"]
-                trials.append(SweepTrial(setting, *values))
-        return trials
 
     def confirm(self) -> None:
         """Compares the best with the published setting, on as many new seeds as the sweep used.
@@ -167,37 +126,35 @@ class SweepStudy(Study[SweepTrial]):
         """
         if self.published is None:
             return
-        used = self.config.seed_range
-        seeds = tuple(range(used.stop, used.stop + len(used)))
-        best, published = self.measure([self.ranked[0].setting, self.published.setting], seeds)
+        settings = [self.ranked[0].setting, self.published.setting]
+        best, published = self.measure(settings, self.config.new_seeds)
         gains = [
             self.gain(one, other)
             for one, other in zip(best.per_seed, published.per_seed, strict=True)
         ]
-        found = mean_interval(gains)
-        self.difference = Difference(found.value, found.low, found.high, seeds)
+        self.difference = mean_interval(gains)
 
-    def measure(self, settings: Sequence[Setting], seeds: Sequence[int]) -> list[SweepTrial]:
+    def measure(self, settings: Sequence[Setting], seeds: Sequence[int]) -> list[ParameterTrial]:
         """Runs settings as tasks of Ray, beside Ray Tune."""
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(measure)
         scenarios = self.config.load_scenarios()
-        trials: list[SweepTrial] = ray.get(
+        trials: list[ParameterTrial] = ray.get(
             [task.remote(self.config, scenarios, setting, seeds) for setting in settings]
         )
         return trials
 
-    def failure(self, trial: SweepTrial) -> str:
+    def failure(self, trial: ParameterTrial) -> str:
         """See `Study.failure`."""
         policy = policy_text(self.config.controller, trial.setting)
-        return f"{policy}: {trial.error} (tried {RETRIES + 1} times)"
+        return f"{policy}: {trial.error}"
 
     @cached_property
-    def finished(self) -> list[SweepTrial]:
+    def finished(self) -> list[ParameterTrial]:
         """The trials that did not fail."""
         return [trial for trial in self.trials if trial.error is None]
 
     @cached_property
-    def ranked(self) -> list[SweepTrial]:
+    def ranked(self) -> list[ParameterTrial]:
         """The best trial first; of equal ones the published setting."""
         sign = -1 if self.config.mode == "max" else 1
         return sorted(
@@ -205,20 +162,20 @@ class SweepStudy(Study[SweepTrial]):
         )
 
     @cached_property
-    def published(self) -> SweepTrial | None:
+    def published(self) -> ParameterTrial | None:
         """The trial of the published setting; None: it failed."""
         setting = self.config.published_setting()
         return next((trial for trial in self.finished if trial.setting == setting), None)
 
     @cached_property
-    def searched(self) -> list[SweepTrial]:
+    def searched(self) -> list[ParameterTrial]:
         """All but a published setting that the search would not have tried."""
         listed = self.config.search != "optuna"
         if listed and self.config.published_setting() in self.config.listed_settings():
             return self.finished
         return [trial for trial in self.finished if trial is not self.published]
 
-    def rank(self, trial: SweepTrial) -> int:
+    def rank(self, trial: ParameterTrial) -> int:
         """Returns 1 and the number of trials that are better."""
         return 1 + sum(self.gain(other.objective, trial.objective) > 0 for other in self.finished)
 
@@ -226,17 +183,15 @@ class SweepStudy(Study[SweepTrial]):
         """Returns by how much one objective is better than another."""
         return one - other if self.config.mode == "max" else other - one
 
-    def write(self, directory: Path, command: str) -> None:
+    def write(self, directory: Path) -> None:
         """See `Study.write`."""
-        write_tables(directory, self._frame(), SWEEP_FILE, self._document(), command)
         frame = sensitivity(self.config, self.searched)
         write_atomically({directory / SENSITIVITY_FILE: frame.to_parquet})
         shutil.rmtree(directory / FIGURES_FOLDER, ignore_errors=True)
         draw_sweep(self, directory / FIGURES_FOLDER, self._figures)
-        write_hparams(directory, self._curves())
 
-    def _frame(self) -> pd.DataFrame:
-        """A row per trial, the best first, those that failed last."""
+    def frame(self) -> pd.DataFrame:
+        """See `Study.frame`."""
         published = self.config.published_setting()
         rows = []
         for trial in (*self.ranked, *self.failed):
@@ -250,21 +205,28 @@ class SweepStudy(Study[SweepTrial]):
             rows.append({**row, "error": trial.error})
         return pd.DataFrame(rows)
 
-    def _document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
+        """See `Study.document`."""
         published, difference = self.published, self.difference
         return {
             "config": self.config.model_dump(mode="python"),
             "seeds": list(self.config.seed_range),
-            "trials": len(self.finished),
             "failed": [
                 {"parameters": failed.setting, "error": failed.error} for failed in self.failed
             ],
             "best": self._summary(self.ranked[0]),
             "published": None if published is None else self._summary(published),
-            "difference": None if difference is None else difference.__dict__,
+            "difference": None
+            if difference is None
+            else {
+                "mean": difference.value,
+                "low": difference.low,
+                "high": difference.high,
+                "seeds": list(self.config.new_seeds),
+            },
         }
 
-    def _summary(self, trial: SweepTrial) -> dict[str, Any]:
+    def _summary(self, trial: ParameterTrial) -> dict[str, Any]:
         setting = {**self.config.fixed, **trial.setting}
         return {
             "parameters": setting,
@@ -274,7 +236,8 @@ class SweepStudy(Study[SweepTrial]):
             "rank": self.rank(trial),
         }
 
-    def _curves(self) -> list[Curve]:
+    def curves(self, directory: Path) -> list[Curve]:
+        """See `Study.curves`."""
         # A column of TensorBoard's table is of one type, and has no infinity.
         plain = {
             name: all(_is_plain(trial.setting[name]) for trial in self.ranked)
@@ -337,11 +300,11 @@ class SweepStudy(Study[SweepTrial]):
         if best is published:
             return f"{text}: the published setting, which no other is better than"
         rank = f"rank {self.rank(published)} of {len(self.finished)}"
-        first, *others = difference.seeds
+        first, *others = self.config.new_seeds
         where = f"on the seeds {first} to {others[-1]}" if others else f"on seed {first}"
         if difference.low is None or difference.high is None:
             return (
-                f"{text}\ndiffers from the published setting, {rank}, by {difference.mean:+.4f} "
+                f"{text}\ndiffers from the published setting, {rank}, by {difference.value:+.4f} "
                 f"{where}; one seed has no interval, so it is open which is better"
             )
         if difference.low > 0:
@@ -349,7 +312,7 @@ class SweepStudy(Study[SweepTrial]):
         else:
             order = "behind" if difference.high < 0 else "not shown to be better than"
         return (
-            f"{text}\n{order} the published setting, {rank}: {difference.mean:+.4f} (95% interval "
+            f"{text}\n{order} the published setting, {rank}: {difference.value:+.4f} (95% interval "
             f"{difference.low:+.4f} to {difference.high:+.4f}) {where}, which were not used for "
             "the selection"
         )
@@ -366,6 +329,15 @@ class SweepStudy(Study[SweepTrial]):
         ]
         headings = ("parameter", "range of marginal mean", "share of variance", "rank correlation")
         return text_table(headings, rows, left=("parameter",))
+
+
+def _read(folder: Path, numbers: Iterable[int]) -> dict[int, ParameterTrial]:
+    """Returns the trials that have finished, by their numbers."""
+    return {
+        number: trial
+        for number in numbers
+        if (trial := read_trial(folder / f"{trial_name(number)}.json"))
+    }
 
 
 def _columns(setting: Setting) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from quicgym.agents.training.configuration import ConfigError, changed, read_fields
 from quicgym.agents.tuning.space import Setting, ValueRange, rounded
 from quicgym.controllers import ControllerInfo, absolute, is_place
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
@@ -32,8 +31,8 @@ from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
 from quicgym.envs.scenarios.suites import SELECTION_SEED, SuiteEntry, refuse_held_out
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.metrics import EVALUATED, METRICS, TRAFFIC_METRICS
-from quicgym.validation import StrictModel, validated
-from quicgym.yaml_files import CONFIGS, closest, yaml_names
+from quicgym.validation import StrictModel
+from quicgym.yaml_files import CONFIGS, closest
 
 SWEEPS = CONFIGS / "sweeps"
 _MOST_TRIALS = 100_000
@@ -80,7 +79,7 @@ class SweptParameter(ValueRange):
         return tuple(map(rounded, numbers))
 
 
-class SweepConfig(StrictModel):
+class ParameterSweep(StrictModel):
     """A parameter sweep.
 
     Attributes:
@@ -131,7 +130,7 @@ class SweepConfig(StrictModel):
         return value
 
     @model_validator(mode="after")
-    def _complete(self) -> SweepConfig:
+    def _complete(self) -> ParameterSweep:
         if bool(self.scenarios) == (self.suite is not None):
             raise ValueError("give either scenarios or suite")
         if self.suite is not None:
@@ -218,6 +217,11 @@ class SweepConfig(StrictModel):
         """The seeds of every trial."""
         return range(SELECTION_SEED, SELECTION_SEED + self.seeds)
 
+    @property
+    def new_seeds(self) -> range:
+        """As many seeds that no trial uses, to compare the best with the published setting."""
+        return range(self.seed_range.stop, self.seed_range.stop + self.seeds)
+
     def load_scenarios(self) -> tuple[SuiteEntry, ...]:
         """Returns what every trial runs: from a distribution, a scenario for each seed."""
         found: tuple[SuiteEntry, ...] = (
@@ -253,24 +257,6 @@ def label(value: Value) -> str:
 def policy_text(controller: str, setting: Mapping[str, Value]) -> str:
     """Returns the text by which `policies.by_name.find_policy` finds the setting."""
     return controller + ":" + ",".join(f"{name}={label(value)}" for name, value in setting.items())
-
-
-def sweep_names() -> list[str]:
-    """Returns the names of the sweeps that quicgym brings."""
-    return yaml_names(SWEEPS)
-
-
-def load_sweep(name_or_path: str, overrides: Sequence[str] = ()) -> SweepConfig:
-    """Loads a sweep: one of `sweep_names()`, or a YAML's path.
-
-    `overrides` are changes as `key=value`; the key is dotted where it is inside another, the value
-    is YAML. ScenarioError names file, field and value.
-    """
-    try:
-        data = changed(read_fields(name_or_path, SWEEPS, "sweep"), overrides)
-    except ConfigError as error:
-        raise ScenarioError(str(error)) from None
-    return validated(SweepConfig, data, name_or_path, ScenarioError)
 
 
 def _check_value(info: ControllerInfo, field: str, name: str, value: Value) -> None:

@@ -18,8 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarFormatter
 
-from quicgym.agents.tuning.sweep_config import SweptParameter, Value, label
-from quicgym.agents.tuning.sweep_trial import SweepTrial
+from quicgym.agents.tuning.parameter_config import SweptParameter, Value, label
+from quicgym.agents.tuning.parameter_trial import ParameterTrial
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.plot_style import (
     HEAT_MAP,
@@ -33,7 +33,7 @@ from quicgym.plot_style import (
 )
 
 if TYPE_CHECKING:
-    from quicgym.agents.tuning.sweep import SweepStudy
+    from quicgym.agents.tuning.parameter_sweep import ParameterStudy
 
 MOST_WRITTEN_CELLS = 150
 MOST_CELLS_IN_ONE_COLUMN = 6
@@ -42,7 +42,7 @@ _BARS: dict[str, Any] = {"capsize": 2, "markersize": 3, "elinewidth": 0.7}
 _MARKS = "Frame: the published setting; star: the best one."
 
 
-def draw_sweep(study: SweepStudy, folder: Path, format: str = "png") -> list[Path]:
+def draw_sweep(study: ParameterStudy, folder: Path, format: str = "png") -> list[Path]:
     """Draws a sweep into files of the folder, "png", "pdf" or "svg"; returns them."""
     folder.mkdir(parents=True, exist_ok=True)
     names = list(study.config.parameters)
@@ -58,7 +58,7 @@ def draw_sweep(study: SweepStudy, folder: Path, format: str = "png") -> list[Pat
     return files
 
 
-def _caption(study: SweepStudy, names: tuple[str, ...]) -> str:
+def _caption(study: ParameterStudy, names: tuple[str, ...]) -> str:
     config = study.config
     text = f"{config.name}: {_objective_label(study)} of {config.controller}"
     others = [name for name in config.parameters if name not in names]
@@ -70,7 +70,7 @@ def _caption(study: SweepStudy, names: tuple[str, ...]) -> str:
     return text
 
 
-def _pair(study: SweepStudy, x: str, y: str) -> Figure:
+def _pair(study: ParameterStudy, x: str, y: str) -> Figure:
     exact = study.config.search == "grid"
     columns, rows = (len(study.config.parameters[name].grid()) if exact else 0 for name in (x, y))
     width = ONE_COLUMN if columns <= MOST_CELLS_IN_ONE_COLUMN else TWO_COLUMNS
@@ -84,7 +84,7 @@ def _pair(study: SweepStudy, x: str, y: str) -> Figure:
     return figure
 
 
-def _cells(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
+def _cells(axes: Axes, study: ParameterStudy, x: str, y: str) -> Any:
     columns, rows = (study.config.parameters[name].grid() for name in (x, y))
     found: dict[tuple[int, int], list[float]] = {}
     for trial in study.searched:
@@ -114,12 +114,12 @@ def _cells(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
     return image
 
 
-def _colours(study: SweepStudy) -> str:
+def _colours(study: ParameterStudy) -> str:
     """The better, the brighter."""
     return HEAT_MAP if study.config.mode == "max" else f"{HEAT_MAP}_r"
 
 
-def _dots(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
+def _dots(axes: Axes, study: ParameterStudy, x: str, y: str) -> Any:
     trials = sorted(study.searched, key=lambda trial: study.gain(trial.objective, 0.0))
     objectives = np.array([trial.objective for trial in trials])
     # A few settings that fail badly would leave one colour for all the others.
@@ -140,7 +140,7 @@ def _dots(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
     return dots
 
 
-def _axis(axes: Axes, study: SweepStudy, name: str, along: str) -> Any:
+def _axis(axes: Axes, study: ParameterStudy, name: str, along: str) -> Any:
     """Prepares an axis; returns what gives a value's place on it."""
     swept = study.config.parameters[name]
     axis = axes.xaxis if along == "x" else axes.yaxis
@@ -171,7 +171,7 @@ def _inside(swept: SweptParameter, value: Value) -> float:
     return min(swept.maximum, max(swept.minimum, value))
 
 
-def _single(study: SweepStudy, name: str) -> Figure:
+def _single(study: ParameterStudy, name: str) -> Figure:
     order = study.config.parameters[name].values
     known = [*(order or ()), study.config.published_setting()[name]]
     trials = sorted(
@@ -207,7 +207,7 @@ def _single(study: SweepStudy, name: str) -> Figure:
     return figure
 
 
-def _marked(study: SweepStudy) -> list[tuple[SweepTrial, str]]:
+def _marked(study: ParameterStudy) -> list[tuple[ParameterTrial, str]]:
     marked = [(study.ranked[0], "best")]
     if study.published is not None:
         marked.append((study.published, "published"))
@@ -224,12 +224,12 @@ def _mark(axes: Axes, x: float, y: float, mark: str) -> None:
     axes.plot(x, y, label=mark, linestyle="none", clip_on=False, zorder=3, **style)
 
 
-def _objective_label(study: SweepStudy) -> str:
+def _objective_label(study: ParameterStudy) -> str:
     config = study.config
     name = f"reward, {config.reward}" if config.objective == "reward" else config.objective
     return name.replace("_", " ")
 
 
-def _parameter_label(study: SweepStudy, name: str) -> str:
+def _parameter_label(study: ParameterStudy, name: str) -> str:
     unit = find_controller(study.config.controller).parameter(name).unit
     return f"{name} ({unit})" if unit else name

@@ -1,4 +1,4 @@
-"""`quicgym search`, as a user runs it. Ray's start takes seconds: one run serves many tests."""
+"""`quicgym sweep` of hyperparameters. Ray's start takes seconds: one run serves many tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import shlex
-import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import SimpleNamespace
@@ -16,13 +16,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import IN_CLUSTER, Command
-from helpers.commands import run_process, says
+from helpers.commands import run_process
 from helpers.training import write_config
 
 from quicgym.agents.algorithms.registry import BUILT_IN
 from quicgym.agents.training.configuration import ConfigError, load_training
-from quicgym.agents.tuning.search_config import load_search, search_names
-from quicgym.envs import ScenarioError, load_suite
+from quicgym.agents.tuning.sweeps import load_sweep
+from quicgym.agents.tuning.training_config import TrainingSweep
+from quicgym.envs import ScenarioError
 from quicgym.errors import ClusterError, RunError
 
 # The last learning rate makes losses that are no numbers.
@@ -53,17 +54,23 @@ perturbation_steps: 160
 """
 
 
-def write_search(folder: Path, search: str) -> Path:
+def load(file: str, changes: Sequence[str] = ()) -> TrainingSweep:
+    sweep = load_sweep(file, changes)
+    assert isinstance(sweep, TrainingSweep)
+    return sweep
+
+
+def write_sweep(folder: Path, sweep: str) -> Path:
     write_config(folder)
     path = folder / "mine.yaml"
-    path.write_text(search)
+    path.write_text(sweep)
     return path
 
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    return write_search(tmp_path, ASHA)
+    return write_sweep(tmp_path, ASHA)
 
 
 # One start of Ray
@@ -71,7 +78,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.train
 def test_asha_ends_bad_trials_early_and_keeps_the_best(file: Path, tmp_path: Path) -> None:
-    arguments = ("search", file, "--jobs", "1", "--out", "out")
+    arguments = ("sweep", file, "--jobs", "1", "--out", "out")
     done = run_process(tmp_path, *arguments, status=1)  # a trial failed
     check_table(tmp_path, done)
     check_runs(tmp_path)
@@ -97,7 +104,7 @@ def check_table(folder: Path, process: CompletedProcess[str]) -> None:
 
 def check_runs(folder: Path) -> None:
     """What was drawn is what was run, and nothing was tried again."""
-    draws = load_search("./mine.yaml").config.draws()
+    draws = load("./mine.yaml").config.draws()
     for number, setting in enumerate(draws):
         (start,) = (folder / f"out/trials/{number:05}").iterdir()  # none was tried again
         config = json.loads((start / "run.json").read_text())["config"]
@@ -125,7 +132,7 @@ def check_best(folder: Path, process: CompletedProcess[str]) -> None:
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.training.run import train
 
-    document = json.loads((folder / "out/search.json").read_text())
+    document = json.loads((folder / "out/sweep.json").read_text())
     assert {"version", "commit", "command", "config"} <= set(document)
     best = document["best"]
     frame = pd.read_parquet(folder / "out/trials.parquet")
@@ -164,11 +171,11 @@ def check_tensorboard(folder: Path) -> None:
 
 def check_other_configuration(folder: Path) -> None:
     """--resume is refused with another configuration."""
-    from quicgym.agents.tuning.search import SearchStudy
     from quicgym.agents.tuning.study import run_study
+    from quicgym.agents.tuning.training_sweep import TrainingStudy
 
-    study = SearchStudy(load_search("./mine.yaml", ["samples=6"]))
-    with pytest.raises(RunError, match="holds the search 'mine' with another configuration"):
+    study = TrainingStudy(load("./mine.yaml", ["samples=6"]))
+    with pytest.raises(RunError, match="holds the sweep 'mine' with another configuration"):
         run_study(study, folder / "out", jobs=1, resume=True, address=None, command="test")
     assert (folder / "out/trials.parquet").exists()
 
@@ -181,8 +188,8 @@ def check_other_configuration(folder: Path) -> None:
 def test_a_population_exploits_and_keeps_its_schedule(
     quicgym: Command, ray_cluster: str, tmp_path: Path
 ) -> None:
-    file = write_search(tmp_path, PBT)
-    done = quicgym("search", file, "--out", "out", "--address", ray_cluster)
+    file = write_sweep(tmp_path, PBT)
+    done = quicgym("sweep", file, "--out", "out", "--address", ray_cluster)
     check_population(tmp_path)
     check_schedule(tmp_path, done)
 
@@ -195,10 +202,10 @@ def check_population(folder: Path) -> None:
     assert frame["hyperparameters.n_epochs"].between(1, 4).all()
 
     lineages = {}
-    for path in (folder / "out/ray/pbt").glob("*/checkpoint_*/progress.json"):
+    for path in (folder / "out/trials").glob("*/*/reached-*/progress.json"):
         progress = json.loads(path.read_text())
         if progress["step"] == 800:
-            lineages[path.parts[-3]] = progress["lineage"]
+            lineages[path.parts[-4]] = progress["lineage"]
     assert len(lineages) == 3
     exploited = [lineage for lineage in lineages.values() if len(lineage) > 1]
     assert exploited, "no trial has gone on from another"
@@ -221,8 +228,8 @@ def check_population(folder: Path) -> None:
 
 
 def check_schedule(folder: Path, process: CompletedProcess[str]) -> None:
-    """search.json says which hyperparameters the best policy was trained with."""
-    document = json.loads((folder / "out/search.json").read_text())
+    """sweep.json says which hyperparameters the best policy was trained with."""
+    document = json.loads((folder / "out/sweep.json").read_text())
     best = document["best"]
     assert best["schedule"][0]["step"] == 0
     assert best["schedule"][-1]["hyperparameters"] == best["hyperparameters"]
@@ -243,12 +250,11 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
 ) -> None:
     import ray.tune
 
-    from quicgym.agents.tuning import search_trial
-    from quicgym.agents.tuning.space import encode
+    from quicgym.agents.tuning import training_trial
 
-    search = load_search(str(file))
+    search = load(str(file))
     setting = search.config.draws()[0] | {"hyperparameters.learning_rate": 0.003}
-    config = {"setting": encode(search.config.hyperparameters, setting)}
+    config = {"trial": {"number": 0, "setting": setting}}
     reports: list[tuple[dict[str, Any], Path | None]] = []
 
     def start(trials: Path, kill_at: int | None = None, begin: Path | None = None) -> None:
@@ -261,13 +267,13 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
                 raise Stopped
 
         fake = SimpleNamespace(
-            get_context=lambda: SimpleNamespace(get_trial_id=lambda: "ff5acbdf"),
+            get_context=lambda: SimpleNamespace(get_trial_name=lambda: "00000"),
             get_checkpoint=lambda: begin and ray.tune.Checkpoint.from_directory(str(begin)),
             report=report,
             Checkpoint=ray.tune.Checkpoint,
         )
-        monkeypatch.setattr(search_trial, "tune", fake)
-        search_trial.run_trial(config, search, trials, tmp_path, "test")
+        monkeypatch.setattr(training_trial, "tune", fake)
+        training_trial.run_trial(config, search, trials, tmp_path, "test")
 
     start(tmp_path / "whole")
     uninterrupted, policy = reports[-1]
@@ -283,17 +289,28 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
     for name in ("policy/policy.safetensors", "progress.json"):
         assert (kept / name).read_bytes() == (policy / name).read_bytes()
     assert len(json.loads((kept / "progress.json").read_text())["lineage"]) == 1
+    for last in (320, 480):  # Ray Tune hands over nothing: asha has to know all again
+        reports.clear()
+        if last == 320:
+            with pytest.raises(Stopped):
+                start(tmp_path / "anew", kill_at=320)
+        else:
+            start(tmp_path / "anew")
+        start(tmp_path / "anew")
+        steps = [metrics["step"] for metrics, _ in reports]
+        assert steps == [0, 160, 320, 0, 160, 320, 480] if last == 320 else [0, 160, 320, 480] * 2
+        assert reports[-1][0] == uninterrupted
 
     reports.clear()
-    config["setting"]["hyperparameters.learning_rate"] = 2  # 1e20
+    setting["hyperparameters.learning_rate"] = 1e20
     start(tmp_path / "broken")
     assert reports[-1][0]["step"] == 0 and "Training stops" in reports[-1][0]["error"]
 
     # No evaluation is better than the start, which does not count all the same.
     reports.clear()
     rates = "hyperparameters.hyperparameters.learning_rate.values=[1.0e-20, 0.003]"
-    search = load_search(str(file), [rates])
-    config["setting"]["hyperparameters.learning_rate"] = 0
+    search = load(str(file), [rates])
+    setting["hyperparameters.learning_rate"] = 1e-20
     start(tmp_path / "unchanged")
     assert len({metrics["reward"] for metrics, _ in reports}) == 1
     assert math.isnan(reports[0][0]["best_reward"])
@@ -308,19 +325,18 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
 def test_explored_settings_are_near_and_in_the_ranges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym.agents.tuning.search import Explore
-    from quicgym.agents.tuning.space import decode
+    from quicgym.agents.tuning.training_sweep import Explore
 
     monkeypatch.chdir(tmp_path)
-    config = load_search(str(write_search(tmp_path, PBT))).config
+    config = load(str(write_sweep(tmp_path, PBT))).config
     explore = Explore(config)
     before = {
         "hyperparameters.learning_rate": 9e-3,
         "hyperparameters.n_epochs": 2,
-        "hyperparameters.clip_range": 0,
+        "hyperparameters.clip_range": 0.1,
     }
-    space = config.hyperparameters
-    after = [decode(space, explore({"setting": before})["setting"]) for _ in range(400)]
+    copied = {"trial": {"number": 1, "setting": before}}
+    after = [explore(copied)["trial"]["setting"] for _ in range(400)]
     rates = np.array([setting["hyperparameters.learning_rate"] for setting in after])
     assert ((rates >= 1e-4) & (rates <= 1e-2)).all()
     assert 0.2 < (rates == 1e-2).mean() < 0.55  # 1.2 times, at the end of the range
@@ -329,42 +345,12 @@ def test_explored_settings_are_near_and_in_the_ranges(
     assert set(epochs) == {1, 2, 3, 4} and all(type(number) is int for number in epochs)
     assert epochs.count(1) + epochs.count(3) > 0.7 * 400
     assert {setting["hyperparameters.clip_range"] for setting in after} == {0.1, 0.2, 0.3}
-    assert explore({"setting": before}) != Explore(config)({"setting": before})
-
-
-@pytest.mark.train
-def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path) -> None:
-    from quicgym.agents.tuning.trials import Asha
-
-    def scheduler() -> Asha:
-        return Asha(
-            tmp_path / "milestones.jsonl",
-            time_attr="step",
-            metric="reward",
-            mode="max",
-            max_t=400,
-            grace_period=100,
-            reduction_factor=2,
-        )
-
-    def report(asha: Asha, number: int, reward: float) -> str:
-        trial = SimpleNamespace(trial_id=f"x_{number:05}")
-        asha.on_trial_add(None, trial)
-        return asha.on_trial_result(None, trial, {"step": 100, "reward": reward})
-
-    first = scheduler()
-    assert report(first, 0, 0.9) == "CONTINUE"
-    assert report(first, 1, 0.1) == "STOP"
-    with (tmp_path / "milestones.jsonl").open("a") as file:
-        file.write('["x_00002", 10')  # torn
-    assert report(scheduler(), 3, 0.2) == "STOP"
-    (tmp_path / "milestones.jsonl").unlink()
-    assert report(scheduler(), 3, 0.2) == "CONTINUE"
+    assert explore(copied) != Explore(config)(copied)
 
 
 @pytest.mark.train
 def test_ray_draws_whole_numbers_from_end_to_end() -> None:
-    from quicgym.agents.tuning.search_config import SearchedField
+    from quicgym.agents.tuning.training_config import SearchedField
     from quicgym.agents.tuning.trials import domains
 
     domain = domains({"any": SearchedField(minimum=1, maximum=3, scale="whole")})["any"]
@@ -374,8 +360,8 @@ def test_ray_draws_whole_numbers_from_end_to_end() -> None:
 
 @pytest.mark.train
 def test_equal_values_of_a_list_are_told_apart() -> None:
-    from quicgym.agents.tuning.search_config import SearchedField
     from quicgym.agents.tuning.space import decode, encode
+    from quicgym.agents.tuning.training_config import SearchedField
 
     values = [True, 1, 1.0, [16]]
     space = {"network.any": SearchedField(values=values)}
@@ -385,40 +371,14 @@ def test_equal_values_of_a_list_are_told_apart() -> None:
 
 
 @pytest.mark.train
-@pytest.mark.parametrize("removed", ["checkpoint.pt", "progress.json", None])
-def test_of_a_checkpoint_that_ray_was_removing_the_next_one_takes_the_place(
-    removed: str | None, tmp_path: Path
-) -> None:
-    from quicgym.agents.tuning.search_trial import bring_back_removed
-
-    names = ("checkpoint.pt", "progress.json", "policy/policy.json")
-    for number in (2, 3, 4):
-        folder = tmp_path / f"checkpoint_{number:06}"
-        (folder / "policy").mkdir(parents=True)
-        for name in names:
-            (folder / name).write_text(f"{number}")
-    first = tmp_path / "checkpoint_000002"
-    if removed is None:
-        shutil.rmtree(first)
-    else:
-        (first / removed).unlink()
-    for _ in range(2):  # and no further one, the second time
-        bring_back_removed(tmp_path)
-        assert {(first / name).read_text() for name in names} == {"3"}
-        assert not (tmp_path / "checkpoint_000001/checkpoint.pt").exists()
-
-
-@pytest.mark.train
 def test_a_population_keeps_the_checkpoints_since_its_last_perturbation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym.agents.tuning.search import SearchStudy
+    from quicgym.agents.tuning.training_sweep import TrainingStudy
 
     monkeypatch.chdir(tmp_path)
-    file = str(write_search(tmp_path, PBT))
-    studies = [
-        SearchStudy(load_search(file, [f"perturbation_steps={steps}"])) for steps in (160, 480)
-    ]
+    file = str(write_sweep(tmp_path, PBT))
+    studies = [TrainingStudy(load(file, [f"perturbation_steps={steps}"])) for steps in (160, 480)]
     assert [study.kept_checkpoints for study in studies] == [1 + 3, 3 + 3]
 
 
@@ -426,17 +386,17 @@ def test_a_population_keeps_the_checkpoints_since_its_last_perturbation(
 def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym.agents.tuning.search import SearchStudy, SearchTrial
-    from quicgym.agents.tuning.search_trial import Progress
+    from quicgym.agents.tuning.training_sweep import TrainingStudy, TrainingTrial
+    from quicgym.agents.tuning.training_trial import Progress
 
     monkeypatch.chdir(tmp_path)
     found = [{"step": 0, "trial": "00001", "setting": {}}]
     gone_on = [*found, {"step": 320, "trial": "00000", "setting": {}}]
     trials = [
-        SearchTrial(name, {}, Progress(480, 0.1, 0.5, 160, lineage), None, True, None)
+        TrainingTrial(name, {}, Progress(480, 0.1, 0.5, 160, lineage), None, True, None)
         for name, lineage in (("00000", gone_on), ("00001", found))
     ]
-    study = SearchStudy(load_search(str(write_search(tmp_path, PBT))))
+    study = TrainingStudy(load(str(write_sweep(tmp_path, PBT))))
     study.trials = trials
     assert [trial.name for trial in study.ranked] == ["00001", "00000"]
 
@@ -445,13 +405,13 @@ def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
 def test_trials_with_the_same_reward_are_in_the_order_of_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym.agents.tuning.search import SearchStudy, SearchTrial
-    from quicgym.agents.tuning.search_trial import Progress
+    from quicgym.agents.tuning.training_sweep import TrainingStudy, TrainingTrial
+    from quicgym.agents.tuning.training_trial import Progress
 
     monkeypatch.chdir(tmp_path)
-    study = SearchStudy(load_search(str(write_search(tmp_path, ASHA))))
+    study = TrainingStudy(load(str(write_sweep(tmp_path, ASHA))))
     study.trials = [
-        SearchTrial(
+        TrainingTrial(
             name, {}, Progress(480, 0.1, 0.5, 160, [{"step": 0, "trial": name, "setting": {}}]),
             None, True, None,
         )
@@ -462,7 +422,7 @@ def test_trials_with_the_same_reward_are_in_the_order_of_their_names(
 
 @pytest.mark.train
 def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path) -> None:
-    from quicgym.agents.tuning.search import evaluations
+    from quicgym.agents.tuning.training_sweep import evaluations
 
     for start, steps in ((1, (0, 160, 320)), (2, (160, 320)), (10, (320, 480))):
         (tmp_path / str(start)).mkdir()
@@ -473,16 +433,6 @@ def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path) -> None:
     found = evaluations(tmp_path)
     starts = {step: [record["start"] for record in records] for step, records in found.items()}
     assert starts == {0: [1], 160: [2], 320: [10], 480: [10]}
-
-
-@pytest.mark.parametrize("name", search_names())
-def test_shipped_searches_are_complete_and_never_see_the_held_out_suite(name: str) -> None:
-    search = load_search(name)
-    assert search.config.name == name and search.config.description.endswith(("?", "."))
-    held_out = {scenario.name for scenario in load_suite("heldout")}
-    assert not held_out & {entry.name for entry in load_suite(search.training.evaluation.suite)}
-    for setting in search.config.draws():
-        assert search.trial(setting).environment.threads == 1
 
 
 @pytest.mark.parametrize(
@@ -501,9 +451,9 @@ def test_draws_come_from_the_seed_and_stay_in_range(file: Path) -> None:
     changes.append("hyperparameters.hyperparameters.n_epochs.scale=whole")
     changes.append("hyperparameters.hyperparameters.n_epochs.minimum=1")
     changes.append("hyperparameters.hyperparameters.n_epochs.maximum=3")
-    draws = load_search(str(file), changes).config.draws()
-    assert draws == load_search(str(file), changes).config.draws()
-    assert draws != load_search(str(file), [*changes, "seed=1"]).config.draws()
+    draws = load(str(file), changes).config.draws()
+    assert draws == load(str(file), changes).config.draws()
+    assert draws != load(str(file), [*changes, "seed=1"]).config.draws()
     stds = [setting["start.std"] for setting in draws]
     assert all(0.01 <= std <= 1 for std in stds)
     assert math.isclose(np.mean(np.log10(stds)), -1, abs_tol=0.15)  # the middle of a log scale
@@ -511,11 +461,6 @@ def test_draws_come_from_the_seed_and_stay_in_range(file: Path) -> None:
     assert set(epochs) == {1, 2, 3} and all(type(number) is int for number in epochs)
     rates = [setting["hyperparameters.learning_rate"] for setting in draws]
     assert set(rates) == {"linear_1e-3", 0.003, 1e20}
-
-
-def test_unknown_files_are_refused() -> None:
-    with pytest.raises(ConfigError, match="no/such.yaml.*give the path of a YAML file"):
-        load_search("no/such.yaml")
 
 
 RATE = "hyperparameters.hyperparameters.learning_rate"
@@ -576,17 +521,9 @@ def test_mistakes_name_file_field_value_and_remedy(
     monkeypatch.chdir(tmp_path)
     for search, change, *expected in MISTAKES:
         with pytest.raises(ConfigError) as caught:
-            load_search(str(write_search(tmp_path, search)), [change])
+            load(str(write_sweep(tmp_path, search)), [change])
         for text in expected if change == "samples" else ("mine.yaml", *expected):
             assert text in str(caught.value), change
-
-
-def test_a_name_that_is_not_there_is_said_without_a_traceback(
-    quicgym: Command, tmp_path: Path
-) -> None:
-    done = quicgym("search", "ppo-ahsa", status=2)
-    says(done, "'ppo-ahsa'", "did you mean ppo-asha?")
-    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
@@ -608,10 +545,10 @@ def test_a_name_that_is_not_there_is_said_without_a_traceback(
 def test_what_every_trial_would_fail_of_is_said_before_ray_starts(
     tmp_path: Path, name: str, change: str, jobs: int | None, address: str | None, expected: str
 ) -> None:
-    from quicgym.agents.tuning.search import SearchStudy
     from quicgym.agents.tuning.study import run_study
+    from quicgym.agents.tuning.training_sweep import TrainingStudy
 
-    folder, study = tmp_path / "out", SearchStudy(load_search(name, [change]))
+    folder, study = tmp_path / "out", TrainingStudy(load(name, [change]))
     with pytest.raises((ClusterError, ConfigError, ScenarioError), match=expected):
         run_study(study, folder, jobs=jobs, resume=False, address=address, command="test")
     assert not folder.exists()
