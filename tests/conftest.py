@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from helpers.commands import check_end, run_jobs_here
+from helpers.packages import compile_example
 from hypothesis import settings
 
 from quicgym import Scenario, cli
@@ -75,21 +76,26 @@ def jobs_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def plain_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets figures have few pixels and no layout, which would take most of a command's time."""
+    monkeypatch.setitem(STYLE, "savefig.dpi", 50)
+    monkeypatch.setitem(STYLE, "figure.constrained_layout.use", False)
+
+
+@pytest.fixture
 def quicgym(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     jobs_here: None,
+    plain_figures: None,
 ) -> Command:
     """Runs a command in this process, and its jobs too.
 
     The command runs in tmp_path, and the test fails where it ends with another `status` than 0;
-    None stands for any. Its figures have few pixels and no layout, which would take most of the
-    time.
+    None stands for any.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(STYLE, "savefig.dpi", 50)
-    monkeypatch.setitem(STYLE, "figure.constrained_layout.use", False)
 
     def run(
         *arguments: str | Path | float, status: int | None = 0, main: Callable[[], None] = cli.main
@@ -102,6 +108,14 @@ def quicgym(
         return check_end(done, status)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def compiled_aimd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The C++ controller of the manual as a library, which takes a second to compile."""
+    library = tmp_path_factory.mktemp("compiled") / "libaimd.so"
+    compile_example(library)
+    return library
 
 
 @pytest.fixture(scope="session")

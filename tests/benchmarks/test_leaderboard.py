@@ -127,24 +127,6 @@ def test_mistakes_in_the_list_are_named(content: str, words: str, tmp_path: Path
         load_entries(path)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--suite", "heldot"], ["--engine", "ns2"], ["--policies", "none.yaml"]]
-)
-def test_bad_input_ends_with_a_message(
-    arguments: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["reports", "leaderboard", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert arguments[1] in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_shipped_list_has_the_papers_controllers_and_what_they_are_compared_with() -> None:
     entries = load_entries(LEADERBOARD)
     listed = [entry.policy for entry in entries if entry.kind == "baseline"]

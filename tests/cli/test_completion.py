@@ -27,8 +27,6 @@ def completed(line: str, shell: str) -> list[str]:
     [
         ("bash", "quicgym eva", ["evaluate"]),
         ("bash", "quicgym evaluate --suite heldout --policy cubic wi", ["window"]),
-        ("bash", "quicgym baselines --scenario single ebcc-f", ["ebcc-flows-3", "ebcc-flows-5"]),
-        ("fish", "quicgym controllers bbr-s", ["bbr-smooth"]),
         ("fish", "quicgym evaluate --suite heldout pap", ["papers"]),
         ("bash", "quicgym evaluate --suite heldout --pol", ["--policy"]),
     ],

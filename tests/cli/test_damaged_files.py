@@ -147,7 +147,6 @@ def test_a_folder_that_is_read_only_is_named(writer: Writer, tmp_path: Path) -> 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
     "torn": lambda data: data[: len(data) // 2],
-    "not text": lambda data: b"\xff\xfe" + data[2:],
     "other JSON": lambda data: b'[{"key": 1, "run": 2}]\n' + data,
 }
 

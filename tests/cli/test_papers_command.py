@@ -148,7 +148,6 @@ def test_html_is_one_file_that_holds_its_figures(quicgym: Command, tmp_path: Pat
             "tables.0.metrics={a: speed, b: jain}",
             ["tables.0.metrics.a = 'speed'", "no metric is named 'speed'", "goodput_mbps"],
         ),
-        ("tables.0.metrics={a: jain@1, b: jain}", ["no metric is named 'jain'"]),
         ("tables.0.metrics={a: jain, b: goodput_mbps@7}", ["no flow is named '7'", "flow-1"]),
         ("claims.0.tables='9'", ["claim true", "no table '9'", "there are: 1"]),
         ("claims.0.checks=[{metric: loss_percent}]", ["claims.0.checks.0.of: is missing"]),
@@ -157,7 +156,6 @@ def test_html_is_one_file_that_holds_its_figures(quicgym: Command, tmp_path: Pat
             "figures.0.over_time=windows",
             ["figures.0.over_time", "'windows'", "did you mean window?"],
         ),
-        ("extra=1", ["small.yaml: extra"]),
     ],
 )
 def test_a_wrong_paper_file_is_named_with_its_field(
@@ -213,9 +211,8 @@ def test_the_claims_of_other_authors_agents_ask_for_what_there_is(
         assert {name for _, name in needs(paper)} <= columns == set(paper.algorithms)
 
 
-def test_there_are_enough_claims_and_every_algorithm_is_in_a_table() -> None:
+def test_every_algorithm_is_in_a_table() -> None:
     papers = [load_paper(name) for name in paper_names()]
-    assert sum(len(paper.claims) for paper in papers) >= 25
     for paper in papers:
         columns = {name for table in paper.tables for name in table.algorithms or paper.algorithms}
         assert columns >= set(paper.algorithms)

@@ -11,12 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 from helpers.commands import (
-    check_end,
     in_terminal,
-    run_forked,
     run_in_copy,
     says,
-    small_files,
     start_forked,
 )
 from helpers.training import install_algorithm, write_config
@@ -145,18 +142,6 @@ def test_long_decisions_and_a_critic_that_sees_the_network(quicgym, tmp_path):
     assert "network.privileged_critic is for ppo" in quicgym(*refused, status=2).stderr
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:1000], lambda data: bytes(500)])
-def test_a_torn_checkpoint_gives_way_to_the_one_before(damage, finished, quicgym, tmp_path):
-    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
-    before = weights(tmp_path / "run")
-    newest = sorted((tmp_path / "run/checkpoints").glob("*.pt"))[-1]
-    newest.write_bytes(damage(newest.read_bytes()))
-    resumed = quicgym("train", "tiny.yaml", "--out", "run", "--resume")
-    assert f"{newest.name}: is no checkpoint" in "".join(resumed.stderr.split("\n"))
-    assert "going on from step 320" in resumed.stderr
-    assert weights(tmp_path / "run") == before
-
-
 def test_a_run_none_of_whose_checkpoints_can_be_read_names_them_and_stays_as_it_is(
     finished, quicgym, tmp_path
 ):
@@ -205,16 +190,6 @@ def test_a_checkpoint_of_another_training_is_refused(part, finished, quicgym, tm
     torch.save(state, newest)
     refused = quicgym("train", "tiny.yaml", "--out", "run", "--resume", status=2)
     assert "its checkpoint of step 480 is none of this training" in " ".join(refused.stderr.split())
-
-
-def test_a_full_disk_leaves_the_last_checkpoint(quicgym, tmp_path):
-    arguments = ("train", write_config(tmp_path), "--out", "run")
-    # The second checkpoint has the optimizer's moments as well, and is about three times as large.
-    stopped = check_end(run_forked(tmp_path, *arguments, before=small_files(36_000)), 2)
-    assert "cannot be written" in stopped.stderr and "--resume" in stopped.stderr
-    kept = [path.name for path in (tmp_path / "run/checkpoints").iterdir()]
-    assert kept == ["step-000000000000.pt"]
-    quicgym(*arguments, "--resume")
 
 
 @pytest.mark.parametrize(
@@ -286,19 +261,13 @@ NEEDS_NO_GPU = pytest.mark.skipif(
 FOR_WINDOW = "is for quicgym/Window-v1"
 MISTAKES = [
     ("aggrevate", "hyperparameters.windows=[1,0]", "in rising order"),
-    ("aggrevate", "hyperparameters.keep_fractio=1", "did you mean keep_fraction?"),
-    ("aggrevate", "environment.id=quicgym/Rate-v1", f"'aggrevate' {FOR_WINDOW}"),
     ("ppo", "stepz=3", "stepz = 3: unknown field", "did you mean steps?"),
-    ("ppo", "evaluation.sweet=heldout", "evaluation.sweet = 'heldout': unknown field", "suite"),
     ("ppo", "steps=none", "steps", "'none'"),
     ("ppo", "hyperparameters.learning_rat=1", "learning_rat", "did you mean learning_rate?"),
     ("ppo", "hyperparameters.learning_rate=1e39", "learning_rate = 9999", "from 0 to 1e+30"),
-    ("aggrevate", "hyperparameters.learning_rate=1e39", "learning_rate = 9999", "from 0 to 1e+30"),
-    ("ppo", "hyperparameters.batch_size=many", "batch_size = 'many'", "a whole number"),
     ("ppo", "hyperparameters.n_epochs=0", "n_epochs = 0", "at least 1"),
     ("ppo", "hyperparameters.n_epochs=1.5", "n_epochs = 1.5", "a whole number"),
     ("ppo", "hyperparameters.gamma=abc", "gamma = 'abc'", "a number"),
-    ("ppo", "hyperparameters.gamma=2", "gamma = 2", "from 0 to 1"),
     ("ppo", "hyperparameters.normalize_advantage=3", "true or false"),
     ("ppo", "hyperparameters.batch_size=1", "ppo refuses"),
     ("ppo", "hyperparameters.n_steps=100000000000", "ppo refuses", "Unable to allocate"),
@@ -315,10 +284,8 @@ MISTAKES = [
     ("ppo", "algorithm=aggrevate", f"algorithm = 'aggrevate' {FOR_WINDOW}"),
     ("ppo", "device=tpu", "device = 'tpu'"),
     pytest.param(("ppo", "device=cuda", "PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
-    ("ppo", "evaluation.suite=heldout", "'heldout'", "no longer held out", "use validation"),
     ("sac", "environment.scenario=self-play", "different numbers of agents", "grpo"),
     ("ppo", "environment={id: window, scenario: ./pair.yaml}", "start.std is for a Box"),
-    ("ppo", "hyperparameters.use_sde=true", "use_sde = True: unknown field"),
     ("ppo", "start={final_std: 0.1}", "start.final_std is for ppo and grpo with start.std"),
 ]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
-from helpers.packages import compile_example, run_python
+from helpers.packages import run_python
 
 import quicgym
 from quicgym import ScenarioError, controllers
@@ -228,8 +229,8 @@ def test_two_classes_that_results_show_by_one_name_are_refused(folder: Path) -> 
         )
 
 
-def test_a_compiled_library_is_loaded_without_a_package(folder: Path) -> None:
-    compile_example(folder / "libmine.so")
+def test_a_compiled_library_is_loaded_without_a_package(folder: Path, compiled_aimd: Path) -> None:
+    shutil.copy(compiled_aimd, folder / "libmine.so")
     half, most = (
         quicgym.run(short(folder), f"libmine.so:aimd{parameters}")
         for parameters in ("", ":decrease=0.9")

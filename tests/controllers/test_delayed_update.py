@@ -157,14 +157,6 @@ def test_row_2_cuts_the_window_by_theta_too(name, theta):
     assert not grows(driver)
 
 
-@both
-def test_the_window_keeps_its_minimum(name):
-    driver = settled(name, theta=0.1)
-    for factor in range(2, 12):
-        period(driver, factor * RTT)
-    assert driver.window == 2 * DATAGRAM
-
-
 def test_cubic_grows_slowly_after_a_cut_and_does_not_return_to_its_old_curve():
     driver = settled("cubic+")
     driver.loss()

@@ -217,14 +217,6 @@ def test_after_slow_start_nothing_but_set_parameters_moves_the_window(end):
     assert driver.mode == Mode.congestion_avoidance
 
 
-@pytest.mark.parametrize("datagram", [1200, 1472])
-def test_window_never_falls_below_two_datagrams(datagram):
-    controller = _core.make_controller("guided", {}, datagram)
-    for given, window in ((1, 2 * datagram), (2 * datagram + 1, 2 * datagram + 1)):
-        controller.set_parameters({"window_bytes": given})
-        assert controller.window_bytes == window
-
-
 @pytest.mark.parametrize("end", ENDS)
 def test_pacing_rate_is_gain_times_window_over_smoothed_rtt(end):
     driver = make()

@@ -28,12 +28,6 @@ def test_initial_window_is_ten_datagrams_but_at_most_14720_bytes():
         assert _core.make_controller("newreno", {}, size).window_bytes == window
 
 
-def test_slow_start_grows_by_what_is_acknowledged():
-    driver = make()
-    driver.ack(5 * DATAGRAM)
-    assert (driver.window, driver.mode) == (INITIAL_WINDOW + 5 * DATAGRAM, Mode.slow_start)
-
-
 def test_loss_reduction_factor_and_pacing_gain_are_parameters():
     driver = make(loss_reduction_factor=0.8)
     driver.loss()
@@ -54,16 +48,6 @@ def test_congestion_avoidance_adds_one_datagram_for_each_window_acknowledged():
         assert driver.window == window
         driver.ack(DATAGRAM)
         assert driver.window == window + DATAGRAM
-
-
-def test_persistent_congestion_falls_to_two_datagrams_and_returns_by_slow_start():
-    driver = after_loss()
-    threshold = driver.window
-    driver.controller.on_persistent_congestion(driver.now)
-    assert (driver.window, driver.mode) == (2 * DATAGRAM, Mode.slow_start)
-    while driver.window < threshold:
-        driver.ack(DATAGRAM)
-    assert (driver.window, driver.mode) == (threshold, Mode.congestion_avoidance)
 
 
 def test_sawtooth_between_full_queue_and_half_of_it():

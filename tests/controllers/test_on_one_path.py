@@ -56,12 +56,6 @@ def test_different_controllers_do_different_things():
     assert all(rows(name, {}) != of_bbr for name in (*VARIANTS, "ebcc"))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_bbr_with_these_parameters(name):
-    bbr = _core.make_controller("bbr").parameters
-    assert _core.make_controller(name).parameters == bbr | VARIANTS[name]
-
-
 LOW = Path(125e3, 600 * MILLISECOND, 200)  # of the high-latency report
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sysconfig
 from pathlib import Path
 
 import pytest
-from helpers.packages import compile_example, run_python, write_metadata
+from helpers.packages import run_python, write_metadata
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def package(tmp_path_factory: pytest.TempPathFactory, compiled_aimd: Path) -> Path:
     """A folder with a module `aimd`, registered as a package would."""
     site = tmp_path_factory.mktemp("site")
-    compile_example(site / f"aimd{sysconfig.get_config_var('EXT_SUFFIX')}")
+    shutil.copy(compiled_aimd, site / f"aimd{sysconfig.get_config_var('EXT_SUFFIX')}")
     write_metadata(site, "aimd", "aimd = aimd:controller\nold = old_module:controller")
     return site
 

@@ -296,16 +296,12 @@ BAD = {
     "window-float": (sets(WINDOW, 9000.0), TypeError, "window_bytes is 9000.0; .* an int"),
     "window-text": (sets(WINDOW, "9000"), TypeError, "window_bytes is '9000'"),
     "window-bool": (sets(WINDOW, True), TypeError, "window_bytes is True"),
-    "window-none": (sets(WINDOW, None), TypeError, "window_bytes is None"),
     "window-zero": (sets(WINDOW, 0), ValueError, "window_bytes is 0; .* above 0"),
-    "window-negative": (sets(WINDOW, -5), ValueError, "window_bytes is -5"),
     "window-huge": (sets(WINDOW, 2**63), ValueError, "below 2"),
     "rate-nan": (sets(RATE, math.nan), ValueError, "pacing_rate is nan"),
     "rate-infinite": (sets(RATE, math.inf), ValueError, "pacing_rate is inf"),
     "rate-zero": (sets(RATE, 0.0), ValueError, "pacing_rate is 0.0"),
-    "rate-negative": (sets(RATE, -1), ValueError, "pacing_rate is -1"),
     "rate-text": (sets(RATE, "fast"), TypeError, "pacing_rate is 'fast'"),
-    "rate-bool": (sets(RATE, True), TypeError, "pacing_rate is True"),
     "mode-unknown": (sets(MODE, "asleep"), ValueError, "mode is 'asleep'; .* slow_start, cong"),
     "mode-list": (sets(MODE, []), ValueError, r"mode is \[\]"),
     "misspelt-window": (
@@ -313,8 +309,6 @@ BAD = {
         AttributeError,
         "'cwnd' is neither a parameter nor set in on_start: .* did you mean window_bytes?",
     ),
-    "misspelt-rate": (sets("rate", 1e6), AttributeError, "'rate' .* did you mean pacing_rate?"),
-    "misspelt-mode": (sets("modus", "drain"), AttributeError, "'modus' .* did you mean mode?"),
     "misspelt-parameter": (sets("decreese", 1), AttributeError, "'decreese' .* mean decrease?"),
     "misspelt-own": (sets("treshold", 1), AttributeError, "'treshold' .* did you mean threshold?"),
 }
@@ -578,19 +572,3 @@ except quicgym.ScenarioError as error:
     assert "entry point no_such_package:Controller of aimd-package) cannot be loaded" in gone
     assert "did you mean aimd?" in unknown
     assert wrong.startswith("wrong.yaml: flows.0.controller = 'gone': controller 'gone' (entry")
-
-
-def test_a_batch_goes_on_after_a_controller_failed(installed: Any) -> None:
-    result = installed(
-        *("-m", "quicgym_start", "baselines", "--scenario", "ebcc-single", "--seeds", "1"),
-        *("--controller", "failing", "aimd", "newreno", "--format", "json", "--jobs", "1"),
-    )
-    assert result.returncode == 1
-    runs = json.loads(result.stdout)["runs"]
-    assert [run["controller"] for run in runs] == ["aimd", "newreno"]
-    failure = next(line for line in result.stderr.splitlines() if line.startswith("failed: "))
-    assert (
-        "controller failing, engine native, seed 0: ControllerError: controller Failing " in failure
-    )
-    assert "failed in on_ack at 3.0" in failure
-    assert "ZeroDivisionError: division by zero (aimd_package.py:" in failure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gymnasium
 import numpy as np
-import pytest
 
 import quicgym
 from quicgym import Scenario
@@ -52,13 +51,6 @@ def test_the_slower_link_has_the_queue() -> None:
 
     access, bottleneck, _ = queues(access_mbps=100.0).T
     assert bottleneck.max() > 50 * PACKET_BYTES and access.max() <= 2 * PACKET_BYTES
-
-
-@pytest.mark.ns3
-def test_both_engines_have_the_same_queue() -> None:
-    native, ns3 = (queues(4.0, engine) for engine in ("native", "ns3"))
-    assert native[:, 0].max() > 50 * PACKET_BYTES
-    assert np.array_equal(native, ns3)
 
 
 def test_pictures_have_it_beside_the_bottleneck_s() -> None:

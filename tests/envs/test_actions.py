@@ -190,7 +190,7 @@ def test_the_factors_of_window():
     assert environment.action_space == gymnasium.spaces.Discrete(13)
 
 
-@pytest.mark.parametrize("action", range(13))
+@pytest.mark.parametrize("action", [0, 5, 7, 12])
 def test_a_factor_multiplies_the_window_once(action):
     environment, info = after_slow_start()
     before = info["flow_window_bytes"]
@@ -218,7 +218,7 @@ def test_the_window_stays_in_its_range(action, end):
     assert info["flow_window_bytes"] == end
 
 
-@pytest.mark.parametrize("action", [action for action in range(13) if action != SAME])
+@pytest.mark.parametrize("action", [0, 5, 7, 12])
 def test_factors_wait_until_slow_start_is_over(action):
     scenario = helper.scenario(loss=0)
     arguments = {"scenario": scenario, "decision_interval_ms": 20, "record_deliveries": True}

@@ -361,31 +361,6 @@ def test_a_long_decision_earns_the_mean_of_short_ones(reward, make):
     assert decisions[-1][3] and rows[-1][3]
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"reward_interval_ms": 0.5}, "reward_interval_ms = 0.5: give a number from 1 to 60000"),
-        ({"decision_interval_ms": 0}, "decision_interval_ms = 0: give a number from 1 to 60000"),
-        ({"decision_interval_rtts": -1}, "decision_interval_rtts = -1"),
-        ({"history_length": 0}, "history_length = 0"),
-        ({"reward": "speed"}, "unknown reward 'speed'.*fair-throughput"),
-        ({"engine": "ns4"}, "unknown engine 'ns4'"),
-        ({"episode_s": 0}, "episode_s = 0"),
-        ({"scenario": "ebcc-single", "episode_s": 30}, "episode_s = 30: ebcc-single lasts 20 s"),
-        ({"scenario": None}, "scenario = None: give a Scenario, a distribution, or the name"),
-        ({"scenario": 5}, "scenario = 5: give a Scenario"),
-        ({"scenario": "ebcc-singel"}, "unknown scenario 'ebcc-singel'; did you mean ebcc-single"),
-        (
-            {"scenario": "ebcc-singel"},
-            "there are [0-9]+, such as ([a-z-]+, ){4}[a-z-]+; `quicgym scenarios` has all",
-        ),
-    ],
-)
-def test_wrong_arguments_are_answered_with_the_remedy(arguments, message, make):
-    with pytest.raises(ValueError, match=message):
-        make("quicgym/Tuning-v1", **arguments)
-
-
 def test_a_scenario_by_option_that_is_none_is_an_error(make):
     environment = make("quicgym/Tuning-v1")
     with pytest.raises(ScenarioError, match=r"scenario = 7: give a Scenario, a distribution"):
@@ -486,20 +461,20 @@ def test_pictures_do_not_depend_on_those_that_were_drawn_before(make):
     assert np.array_equal(drawn, once.render())
 
 
-def test_an_episode_of_200_decisions_draws_its_axes_only_where_they_change(make, monkeypatch):
+def test_an_episode_of_60_decisions_draws_its_axes_only_where_they_change(make, monkeypatch):
     axes_drawn = []
     draw = FigureCanvasAgg.draw
     monkeypatch.setattr(
         FigureCanvasAgg, "draw", lambda canvas: (axes_drawn.append(canvas), draw(canvas))
     )
     environment = make(
-        "quicgym/Window-v1", scenario=helper.scenario(duration_s=21.0), render_mode="rgb_array"
+        "quicgym/Window-v1", scenario=helper.scenario(duration_s=7.0), render_mode="rgb_array"
     )
     environment.reset(seed=1)
-    for _ in range(200):
+    for _ in range(60):
         environment.step(6)
         environment.render()
-    assert 1 <= len(axes_drawn) <= 60
+    assert 1 <= len(axes_drawn) <= 30
 
 
 def test_a_video_of_an_episode_is_recorded_with_its_first_and_last_picture(make, tmp_path):

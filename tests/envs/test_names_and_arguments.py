@@ -200,6 +200,11 @@ SHORT = {"scenario": helper.scenario()}
         ({"episode_s": "1"}, "episode_s = '1': give a number .*in seconds, or None"),
         ({"engine": None}, "unknown engine None; there are: native, ns3"),
         ({"observations": 3}, "observations = 3: give the name of a layout"),
+        ({"decision_interval_ms": 0}, "decision_interval_ms = 0: give a number from 1 to 60000"),
+        ({"reward": "speed"}, "unknown reward 'speed'.*fair-throughput"),
+        ({"episode_s": 0}, "episode_s = 0"),
+        ({"scenario": "ebcc-single", "episode_s": 30}, "episode_s = 30: ebcc-single lasts 20 s"),
+        ({"scenario": 5}, "scenario = 5: give a Scenario"),
         ({"history_length": 1.5}, "history_length = 1.5: give a whole number from 1 to 1000"),
     ],
 )
@@ -222,11 +227,17 @@ def test_a_reward_of_a_wrong_type_is_refused_and_not_replaced_by_the_default(rew
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("num_envs", 1.5), ("num_envs", 10**10), ("num_threads", "2")]
+    ("name", "value"),
+    [("num_envs", 1.5), ("num_envs", 0), ("num_envs", 10**10), ("num_threads", "2")],
 )
 def test_a_wrong_number_of_a_vector_environment(name, value):
     with pytest.raises(ValueError, match=f"{name} = {value!r}: give a whole number from 1 to"):
         quicgym.make_vec("window", **{"num_envs": 2, name: value, **SHORT})
+
+
+def test_rows_of_each_flow_have_no_flow_of_their_own():
+    with pytest.raises(ValueError, match="flow = 0: with per_flow"):
+        quicgym.make_vec("tuning", per_flow=True, flow=0)
 
 
 def test_a_reward_function_that_reads_a_column_that_info_does_not_have():

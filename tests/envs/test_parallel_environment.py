@@ -183,22 +183,6 @@ def test_windows_of_flows_without_an_agent_stay_as_they_are():
         assert np.array_equal(environment.deliveries(), simulation.deliveries())
 
 
-def test_one_reward_for_all_or_one_each():
-    scenario = helper.scenario(flows=3, loss=0)
-    environment = ParallelCongestionControlEnv("rate", scenario, reward_per_flow=True)
-    environment.reset(seed=1)
-    distinct = 0
-    while environment.agents:
-        _, rewards, *_ = environment.step(
-            {
-                agent: np.array([0.3 * number, 0], np.float32)
-                for number, agent in enumerate(environment.agents)
-            }
-        )
-        distinct = max(distinct, len(set(rewards.values())))
-    assert distinct == 3
-
-
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -223,11 +207,6 @@ def test_bad_actions_are_errors_and_harm_nothing(change, message):
     with pytest.raises(ValueError, match=message):
         environment.step(actions)
     environment.step(rest(environment))
-
-
-def test_an_unknown_environment_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="unknown environment 'tunning'; did you mean tuning"):
-        ParallelCongestionControlEnv("tunning")
 
 
 def test_a_scenario_by_option_has_to_have_the_same_agents():
@@ -318,15 +297,6 @@ def test_each_episode_of_a_distribution_has_the_open_flows_of_its_path_as_agents
         assert seen == set(environment.possible_agents[:drawn])
         counts.add(len(seen))
     assert counts == {1, 2, 3}
-
-
-def test_a_distribution_by_name_gives_its_flows_to_agents():
-    environment = ParallelCongestionControlEnv("window", "coexistence", episode_s=1.0)
-    assert environment.possible_agents == ["agent", "agent-2", "agent-3"]
-    for seed in range(5):
-        environment.reset(seed=seed)
-        while environment.agents:
-            environment.step(rest(environment))
 
 
 def test_a_scenario_by_option_has_no_more_agents_than_the_distribution():

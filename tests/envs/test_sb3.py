@@ -170,17 +170,6 @@ def test_rows_without_an_agent_are_refused_because_a_model_would_learn_from_them
     assert len(alike.reset()) == 4
 
 
-def test_ppo_learns_without_nan_or_infinity():
-    from stable_baselines3 import PPO
-    from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor
-
-    environments = VecMonitor(VecCheckNan(make(num_envs=4), raise_exception=True))
-    model = PPO("MlpPolicy", environments, n_steps=16, batch_size=32, n_epochs=1, seed=1)
-    model.learn(128)
-    assert model.num_timesteps == 128
-    assert environments.episode_count > 4
-
-
 def test_a_critic_may_see_what_only_the_network_knows():
     from quicgym.envs.sb3 import PRIVILEGED
 

@@ -14,7 +14,7 @@ import numpy as np
 import zmq
 from gymnasium import spaces
 
-from quicgym.envs.ns3gym import messages
+from quicgym.envs.ns3gym import Ns3GymEnv, messages
 from quicgym.envs.ns3gym.messages import Dtype, SpaceType, pack
 
 PATIENCE_S = 60
@@ -245,6 +245,19 @@ class NestedEnv(gymnasium.Env[Any, Any]):
     def _observe(self) -> Any:
         self.observations.append(self.observation_space.sample())
         return self.observations[-1]
+
+
+def small_env() -> NestedEnv:
+    """Returns an environment with the spaces of SMALL_INIT."""
+    env = NestedEnv()
+    env.observation_space = spaces.Box(-1, 1, (2,), np.float32)  # type: ignore[assignment]
+    env.action_space = spaces.Discrete(3)  # type: ignore[assignment]
+    return env
+
+
+def agent(port: int, **arguments: Any) -> Ns3GymEnv:
+    """Returns an agent that waits long for its simulation."""
+    return Ns3GymEnv(port, **{"timeout_s": PATIENCE_S} | arguments)
 
 
 class SameEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):

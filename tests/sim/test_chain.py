@@ -42,7 +42,7 @@ def lot(rate_mbps: float = 10.0, hops: int = 3, **fields: Any) -> dict[str, Any]
     }
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(scenario=st.sampled_from(DISCIPLINES).flatmap(chains), seed=st.integers(0, 2**32))
 def test_packets_are_conserved_and_none_is_too_early(scenario: Scenario, seed: int) -> None:
     runs = []
@@ -182,16 +182,13 @@ JITTER = {"jitter": {"kind": "uniform", "max_ms": 1.0}, "reordering": True}
     ("changed", "field", "text"),
     [
         ({"flows": [{"first_hop": 4}]}, "flows.0.first_hop = 4", "last hop, 3"),
-        ({"flows": [{"last_hop": 4}]}, "flows.0.last_hop = 4", "hops with the bottleneck: 3"),
         ({"flows": [{"first_hop": 3, "last_hop": 2}]}, "flows.0.first_hop = 3", "last hop, 2"),
-        ({"flows": [{"first_hop": 0}]}, "flows.0.first_hop = 0", "1 (bottleneck) to 16"),
         ({"chain": [{"rate_mbps": 1.0}]}, "chain.0.delay_ms", "missing"),
         (
             {"flows": [{"access": {**HOP, "mtu_bytes": 1500}}]},
             "access.mtu_bytes = 1500",
             "not in a chain",
         ),
-        ({"chain": [HOP] * 16}, "chain", "at most 15"),
         (
             {"chain": [{**HOP, "queue": {"discipline": "dualpi2"}}]},
             "chain.0.queue.discipline = 'dualpi2'",

@@ -234,7 +234,7 @@ def test_a_fast_link_plays_at_the_highest_rate_and_a_slow_one_stalls_for_what_it
 # ---- metrics and fields --------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("jobs_here")
+@pytest.mark.usefixtures("jobs_here", "plain_figures")
 def test_only_runs_with_traffic_have_its_metrics(capsys, tmp_path):
     plain = scenario_of({"kind": "bulk"}, duration_s=2.0)
     names = [entry.name for entry in (*OF_FLOWS, *OF_RUNS)]

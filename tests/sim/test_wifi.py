@@ -13,7 +13,7 @@ import pytest
 import yaml
 from helpers.memory import resident_bytes
 
-from quicgym import ScenarioError, Simulation, _core, load_scenario
+from quicgym import ScenarioError, Simulation, load_scenario
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.conversion import to_core
 from quicgym.envs.simulation.controller_choice import resolve_controllers
@@ -218,22 +218,8 @@ LINK = {"rate_mbps": 15, "delay_ms": 10}
         ({"bottleneck": LINK}, ["bottleneck = ", "wifi takes its place", "leave out wifi or"]),
         ({"reverse": LINK}, ["reverse = ", "wifi takes its place", "leave out wifi or reverse"]),
         (wifi_with(standard="802.11ax"), ["wifi.standard = '802.11ax'", "'802.11n'"]),
-        (wifi_with(channel_width_mhz=80), ["wifi.channel_width_mhz = 80", "20 or 40"]),
         (wifi_with(mcs=8), ["wifi.mcs = 8", "give a whole number, 0 to 7"]),
-        (wifi_with(max_ampdu_bytes=65536), ["wifi.max_ampdu_bytes = 65536", "0 to 65535"]),
-        (wifi_with(distance_m=0), ["wifi.distance_m = 0", "metres above 0"]),
-        (wifi_with(loss={"kind": "bernoulli"}), ["wifi.loss", "unknown field"]),
-        (wifi_with(wired={**WIRED, "loss": None}), ["wifi.wired.loss", "unknown field"]),
-        (
-            wifi_with(wired={**WIRED, "rate_schedule": []}),
-            ["wifi.wired.rate_schedule", "unknown field", "rate_mbps"],
-        ),
         (wifi_with(wired={**WIRED, "trace": "x"}), ["wifi.wired.trace", "unknown field"]),
-        (
-            wifi_with(queue={"limit_packets": 0, "max_delay_ms": 500}),
-            ["wifi.queue.limit_packets = 0", "give a whole number of packets"],
-        ),
-        (wifi_with(queue={"limit_packets": 9}), ["wifi.queue.max_delay_ms", "missing"]),
         ({"wifi": None}, ["bottleneck", "missing", "or wifi"]),
         (
             {"short_flows": [{"arrivals_per_s": 1, "sizes": 1000}]},
@@ -253,15 +239,6 @@ def test_nothing_has_a_default(tmp_path: Path) -> None:
         rest = {name: value for name, value in WIFI.items() if name != field}
         message = error_of(tmp_path, wifi=rest)
         assert f"wifi.{field}" in message and "missing" in message, field
-
-
-def test_the_native_engine_refuses_it() -> None:
-    with pytest.raises(ScenarioError, match="native cannot do wifi; use the engine ns3"):
-        Simulation(lan([flow()]), "native")
-    core = to_core(load_scenario("ebcc-single"), resolve_controllers(lan([flow()]), None))
-    core.wifi = _core.Wifi()
-    with pytest.raises(ValueError, match="wireless LAN runs on the ns3 engine only"):
-        _core.NativeSimulation(core, 0)
 
 
 @ns3

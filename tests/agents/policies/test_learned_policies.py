@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import warnings
+from hashlib import sha256
 
 import gymnasium
 import numpy as np
@@ -129,17 +130,6 @@ def test_a_policy_needs_nothing_of_what_its_critic_saw():
     assert (values != others).all()
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3"])
-@pytest.mark.parametrize("hidden", [(12,), ()])
-def test_training_can_begin_at_a_preset(algorithm, hidden):
-    trainer, _, _ = make(algorithm, hidden=hidden)
-    preset = quicgym.preset_action("ebcc")
-    trainer.begin_at(preset)
-    observations = np.zeros((1, trainer.model.observation_space.shape[0]), np.float32)
-    action, _ = trainer.model.predict(observations, deterministic=True)
-    assert np.allclose(action[0], preset, atol=0.02)
-
-
 def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
     trainer, _, _ = make("ppo")
     preset = quicgym.preset_action("ebcc", gamma=0)
@@ -201,16 +191,6 @@ def refused(path, *words):
         assert word in str(caught.value)
 
 
-def test_another_observation_version_is_refused(published):
-    edit(published, observation_version=99)
-    refused(published, "observation_version = 99", "train it again")
-
-
-def test_another_action_version_is_refused(published):
-    edit(published, action_version=0)
-    refused(published, "action_version = 0")
-
-
 def test_a_policy_whose_actions_did_something_else_in_training_is_loaded_with_a_warning(published):
     effect = json.loads(published.read_text())["action_effect"]
     with warnings.catch_warnings():
@@ -223,21 +203,6 @@ def test_a_policy_whose_actions_did_something_else_in_training_is_loaded_with_a_
         quicgym.load_policy(published)
     edit(published, action_effect=["much"])
     refused(published, "action_effect", "give a list of numbers")
-
-
-def test_changed_weights_are_refused(published):
-    file = published.with_suffix(".safetensors")
-    data = bytearray(file.read_bytes())
-    data[-1] ^= 1
-    file.write_bytes(data)
-    refused(published, "SHA-256", "get both files again")
-
-
-def test_a_wrong_shape_is_refused(published):
-    data = json.loads(published.read_text())
-    data["architecture"]["hidden_sizes"] = [13]
-    edit(published, architecture=data["architecture"])
-    refused(published, "hidden.0", "(12, 16)", "(13, 16)")
 
 
 def test_a_description_of_a_huge_network_needs_no_memory(published):
@@ -266,27 +231,12 @@ def test_a_disk_that_becomes_full_leaves_the_policy_that_was_there(published, mo
     quicgym.load_policy(published)
 
 
-def test_a_missing_layer_is_refused(published):
-    data = json.loads(published.read_text())
-    data["architecture"]["hidden_sizes"] = [12, 12]
-    edit(published, architecture=data["architecture"])
-    refused(published, "has no tensor 'hidden.2")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"format": "quicgym-policy-9"}, ("format", "quicgym-policy-1")),
-        ({"environment": "CartPole-v1"}, ("environment", "Tuning-v1")),
-        ({"colour": "red"}, ("colour", "red")),
-        ({"history_length": 0}, ("history_length = 0",)),
-        ({"decision_interval_ms": 0.001}, ("decision_interval_ms = 0.001", "from 1 to 60000")),
-        ({"environment": "quicgym/Window-v1"}, ("'clip': does not fit the actions", "Window-v1")),
-    ],
-)
-def test_a_wrong_description_is_refused(published, changes, words):
-    edit(published, **changes)
-    refused(published, *words)
+def test_other_weights_than_the_description_s_are_refused(published):
+    file = published.with_suffix(".safetensors")
+    file.write_bytes(b"not a tensor")
+    refused(published, "SHA-256", "get both files again")
+    edit(published, sha256=sha256(b"not a tensor").hexdigest())
+    refused(published, "is no safetensors file")
 
 
 def test_files_that_are_not_there_are_named(published, tmp_path):
@@ -294,18 +244,6 @@ def test_files_that_are_not_there_are_named(published, tmp_path):
     refused(published, "test.safetensors", "No such file")
     refused(tmp_path / "none.json", "none.json", "No such file")
     refused("tuning-pppo", "unknown policy")
-    published.write_text("{")
-    refused(published, "not valid JSON")
-    published.write_text("[" * 1_000_000)
-    refused(published, "not valid JSON")
-
-
-def test_weights_that_are_no_safetensors_are_refused(published):
-    from hashlib import sha256
-
-    published.with_suffix(".safetensors").write_bytes(b"not a tensor")
-    edit(published, sha256=sha256(b"not a tensor").hexdigest())
-    refused(published, "is no safetensors file")
 
 
 def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):

@@ -13,7 +13,6 @@ from quicgym.agents.policies.by_name import find_policy
 from quicgym.agents.policies.hand_coded import controller_policy, preset_policy
 from quicgym.agents.policies.policy import ConstantPolicy, RandomPolicy
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_scenario
-from quicgym.envs.actions import PRESETS
 from quicgym.envs.scenarios.flows import Flow
 
 
@@ -25,17 +24,6 @@ def earned(environment, policy, seed=3):
         rewards.append(reward)
         if terminated or truncated:
             return rewards
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_earns_what_its_controller_earns(preset):
-    # The presets that average the RTT would go beyond the safe envelope.
-    environment = gymnasium.make(
-        "quicgym/Tuning-v1", scenario=helper.scenario(flows=2), safe_envelope=False
-    )
-    by_options = controller_policy(preset, environment.action_space)
-    assert earned(environment, preset_policy(preset)) == earned(environment, by_options)
-    assert preset_policy(preset).name == by_options.name == preset
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -106,28 +94,6 @@ def test_parameters_in_the_reset_options_are_the_controller_s():
     )
     assert with_option == play(find_policy("ebcc"), changed, seed=3).metrics
     assert with_option != play(find_policy("ebcc"), scenario, seed=3).metrics
-
-
-def test_an_episode_has_the_metrics_of_a_run():
-    scenario = load_scenario("ebcc-flows-3")
-    metrics = play(find_policy("cubic"), scenario, seed=1).metrics
-    expected = quicgym.run(scenario, "cubic", seed=1).metrics
-    for name in ("goodput_mbps", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms", "jain"):
-        assert metrics[name] == pytest.approx(expected[name]), name
-    assert metrics["agent_goodput_mbps"] == metrics["goodput_mbps"]
-
-
-@pytest.mark.parametrize(
-    ("choice", "words"),
-    [
-        ("ebcc:gama=60", "gama"),
-        ("ebcc:gamma", "name=number"),
-        ("ebcc:gamma=-1", "gamma"),
-    ],
-)
-def test_a_policy_s_wrong_parameters_are_named(choice, words):
-    with pytest.raises(ScenarioError, match=words):
-        find_policy(choice)
 
 
 def test_parameters_without_a_controller_are_refused():

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import re
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +24,6 @@ from quicgym.agents.evaluation.run_folders import read_runs
 from quicgym.agents.policies.by_name import PRETRAINED, find_policy, policy_kind, pretrained_names
 from quicgym.agents.policies.learned import load_policy
 from quicgym.agents.policies.policy import ConstantPolicy
-from quicgym.cli import main
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.observations import observation_names
@@ -350,24 +348,6 @@ def test_on_the_command_line(quicgym: Command, write: Write, tmp_path: Path) -> 
     runs = {run.name: run for run in read_runs(tmp_path / "results/evaluation")}
     assert set(runs) == {"agent.py:policy", "cubic"}
     assert all(set(run.series) == {SCENARIO.name} for run in runs.values())
-
-
-def test_a_file_that_fails_ends_the_command_with_its_line(
-    write: Write,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write("policy = lambda rows: 1 / 0")
-    monkeypatch.chdir(tmp_path)
-    for command in ("evaluate --policy", "checklist"):
-        monkeypatch.setattr(sys, "argv", ["quicgym", *command.split(), "agent.py:policy"])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert end.value.code == 2
-        said = capsys.readouterr().err
-        assert said.startswith("quicgym: agent.py:policy: agent.py:1: ZeroDivisionError: division")
-        assert said.count("\n") == 1
 
 
 def test_resuming_runs_again_what_another_file_makes(write: Write) -> None:

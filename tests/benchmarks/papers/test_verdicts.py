@@ -46,12 +46,10 @@ NOISY = {"a": [2.0, 0.1, 3.0, 1.0, 2.2], "b": [1.0, 2.5, 0.3, 1.9, 0.9]}
     ("numbers", "check", "outcome"),
     [
         (STEADY, {"to": "b", "above": 1}, "yes"),
-        (STEADY, {"to": "b", "above": 1.9}, "yes"),
         (STEADY, {"to": "b", "above": 2.1}, "no"),
         (STEADY, {"to": "b", "below": 1}, "no"),
         (STEADY, {"to": "b", "below": 2.1}, "yes"),
         (STEADY, {"to": "b", "between": [1.5, 2.5]}, "yes"),
-        (STEADY, {"to": "b", "between": [2.5, 3.5]}, "no"),
         (STEADY, {"above": 1.5}, "yes"),
         (STEADY, {"below": 1.5}, "no"),
         (STEADY, {"to": "b", "above": 2}, "open"),  # equal
@@ -79,7 +77,6 @@ NOISY = {"a": [2.0, 0.1, 3.0, 1.0, 2.2], "b": [1.0, 2.5, 0.3, 1.9, 0.9]}
         ({"a": [0.979] * 5, "b": [0.975] * 5}, {"metric": "jain", "to": "b", "below": 1}, "no"),
         ({"a": [1.0] * 5, "b": [1.0] * 5}, {"metric": "jain", "to": "b", "above": 1}, "open"),
         ({"a": [0.9838] * 5}, {"metric": "jain", "above": 0.98}, "yes"),
-        ({"a": [0.9838] * 5}, {"metric": "jain", "below": 0.98}, "no"),
         (
             {"a": [0.96] * 5, "b": [0.999] * 5},
             {"metric": "jain", "to": "b", "between": [0.95, 1.05]},
@@ -155,11 +152,9 @@ def test_what_no_run_has_is_open() -> None:
             {"above": 1, "below": 2},
             "exactly one of above, below, at_least, at_most, about and between",
         ),
-        ({"above": 1, "at_least": 2}, "exactly one of"),
         ({"at_least": "a third"}, "at_least"),
         ({"to": "b", "in": ["s", "t"], "to_in": "u", "above": 1}, "to_in needs one scenario for"),
         ({"to_in": "t", "above": 1}, "to_in and to_metric need `to`"),
-        ({"to_metric": "jain", "above": 1}, "to_in and to_metric need `to`"),
     ],
 )
 def test_a_comparison_that_says_too_much_or_too_little_is_refused(
@@ -169,15 +164,7 @@ def test_a_comparison_that_says_too_much_or_too_little_is_refused(
         verdict(STEADY, check)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"rows": [{"label": "r", "scenario": "s", "values": {"a": "1.0"}}]}, "does not hold 2"),
-    ],
-)
-def test_a_printed_table_that_does_not_fit_itself_is_refused(
-    changes: dict[str, Any], words: str
-) -> None:
+def test_a_printed_table_that_does_not_fit_itself_is_refused() -> None:
     table = {
         "number": "1",
         "caption": "",
@@ -187,8 +174,9 @@ def test_a_printed_table_that_does_not_fit_itself_is_refused(
     }
     printed = PrintedTable.model_validate(table)
     assert printed.printed(printed.rows[0], "a", "receive_rate_mbps") == "1.0"
-    with pytest.raises(ValueError, match=words):
-        PrintedTable.model_validate(table | changes)
+    rows = [{"label": "r", "scenario": "s", "values": {"a": "1.0"}}]
+    with pytest.raises(ValueError, match="does not hold 2"):
+        PrintedTable.model_validate(table | {"rows": rows})
 
 
 def test_runs_are_in_the_order_of_their_seeds() -> None:

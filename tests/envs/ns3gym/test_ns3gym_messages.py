@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import any_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from quicgym.envs.ns3gym import MessageError, messages
+from quicgym.envs.ns3gym import messages
 from quicgym.envs.ns3gym.messages import Dtype, Reason, SpaceType
 
 # Wire types of protobuf's encoding: a field begins with number << 3 | wire type.
@@ -167,26 +167,6 @@ def test_another_package_may_define_the_same_names_in_the_same_process() -> None
     theirs = message_factory.GetMessageClass(pool.FindMessageTypeByName("ns3opengym.SimInitMsg"))
     assert theirs(other="x").SerializeToString() == b"\x0a\x01x"
     assert messages.SimInitMsg(simProcessId=1).SerializeToString() == b"\x08\x01"
-
-
-def test_packing_agrees_with_protobuf_s_any() -> None:
-    ours = any_pb2.Any.FromString(discrete.space.SerializeToString())
-    assert ours.type_url == "type.googleapis.com/ns3opengym.DiscreteSpace"
-    assert ours.value == DISCRETE_SPACE
-
-
-def test_another_type_in_an_any_is_named() -> None:
-    with pytest.raises(MessageError, match=r"here\.type_url = '.*BoxSpace': is not '.*DictSpace'"):
-        messages.unpack(box.space, messages.DictSpace, "here")
-
-
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [(b"\x0a", "no length"), (b"\x0a\x05ab", "truncated"), (b"\x2a\x01\xff", "text not UTF-8")],
-)
-def test_bytes_that_are_no_message_are_refused(data: bytes, why: str) -> None:
-    with pytest.raises(MessageError, match=f"here: {len(data)} bytes are not a valid EnvStateMsg"):
-        messages.parse(messages.EnvStateMsg, data, "here")
 
 
 def test_the_compiled_messages_are_those_of_the_proto_file(tmp_path: Path) -> None:

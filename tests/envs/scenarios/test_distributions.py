@@ -19,7 +19,7 @@ from quicgym.envs.scenarios.distributions import (
     distribution_names,
 )
 from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
-from quicgym.envs.scenarios.suites import WORLD_SUITES, load_entry, scenario_of, suite_names
+from quicgym.envs.scenarios.suites import WORLD_SUITES, load_entry, scenario_of
 
 
 def path(scenario):
@@ -85,7 +85,7 @@ def test_training_never_draws_a_held_out_path(name):
     limits = load_distribution(name)
     assert limits.held_out
     # Traces have other files than the suite's.
-    paths = [path(entry) for entry in draws(name, 1500) if entry.bottleneck.trace is None]
+    paths = [path(entry) for entry in draws(name, 500) if entry.bottleneck.trace is None]
     assert not any(HELD_OUT.contain(*entry) for entry in paths)
     stress = any(HELD_OUT_STRESS.contain(*entry) for entry in paths)
     assert stress == (name not in OUTSIDE_STRESS)
@@ -104,7 +104,7 @@ def cells_of(world):
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_world_s_suite_lies_in_cells_that_its_training_never_draws(world):
     cells = cells_of(world)
-    assert not any(cells.contain(*path(entry)) for entry in draws(world, 500))
+    assert not any(cells.contain(*path(entry)) for entry in draws(world, 300))
     suite = load_suite(f"heldout-{world}")
     assert len({entry.name for entry in suite}) == len(suite) == 128
     assert all(cells.contain(*path(entry)) for entry in suite)
@@ -199,29 +199,6 @@ def test_a_drawn_suite_has_one_distribution(tmp_path, text, message):
 
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
-    known = [
-        "5g",
-        "app-limited",
-        "aqm",
-        "beside-cubic",
-        "cellular",
-        "fairness",
-        "friendliness",
-        "heldout",
-        *sorted(WORLD_SUITES),
-        "ibcca-wired",
-        "ibcca-wireless",
-        "idle",
-        "leo",
-        "media",
-        "papers",
-        "path-changes",
-        "responsive",
-        "rtt-fairness",
-        "stress",
-        "validation",
-    ]
-    assert suite_names() == known
     assert len({scenario.name for scenario in suite}) == len(suite) == 64
     assert all(HELD_OUT.contain(*path(scenario)) for scenario in suite)
     rates, rtts = zip(*map(path, suite), strict=True)
@@ -458,25 +435,15 @@ def test_traces_take_the_place_of_rates(tmp_path):
     "line, message",
     [
         ("rtt_ms: {minimum: 30, maximum: 20}", "rtt_ms.*maximum 20 is below minimum 30"),
-        ("rate_mbps: {minimum: 0, maximum: 2}", "rate_mbps.minimum = 0: .*give a number of Mbps"),
         ("extra_rtt: {minimum: 0, maximum: 2, scale: log}", "extra_rtt.*minimum above 0"),
-        ("extra_rtt: {minimum: -1, maximum: 2}", "extra_rtt.minimum = -1"),
         ("extra_rtt: {minimum: 0, maximum: 9000}", "extra_rtt: adds up to 135000 ms each way"),
-        ("queue_bdp: {minimum: -1, maximum: 2}", "queue_bdp.minimum = -1: .*a number above 0"),
         ("other_controllers: [cubic, cubik]", "other_controllers.1 = 'cubik'.*did you mean cubic"),
-        ("other_controllers: []", "other_controllers = "),
-        (
-            "loss: {chance: 1, probability: {minimum: 0, maximum: 2}}",
-            "loss.probability.maximum = 2: .*a probability from 0 to 1",
-        ),
-        (CHANGES.format(least=0, most=2), "rate_changes.factor.minimum = 0"),
         (CHANGES.format(least=1, most=1e6), r"rates of 2 to 4e\+06 Mbps"),
         (CHANGES.format(least=1, most=2) + "\nduration_s: 0.05", "duration_s above 0.1"),
         (
             "outages: {chance: 0, count: *one, duration_s: *one}\nduration_s: 0.05",
             "outages: need a",
         ),
-        ("flows: {minimum: 1, maximum: 5000}", "flows.maximum = 5000: .*1 to 1000"),
         ("queue_bdp: {minimum: 1, maximum: 1.0e+300}", r"maximum = 1e\+300: .*at most 1e9"),
         (
             "rate_walk: {chance: 0, volatility: *one, every_s: 1.0e-5}",
@@ -491,16 +458,11 @@ def test_traces_take_the_place_of_rates(tmp_path):
             "traces: reconfigurations draw the rate; leave out one of them",
         ),
         (
-            "max_datagram_bytes: 9000",
-            "mine: drew a path that is not valid: max_datagram_bytes = 9000: an Ethernet frame",
-        ),
-        (
             "cells: held-out\nheld_out: true\nrate_mbps: {minimum: 1, maximum: 1.1}\n"
             "rtt_ms: {minimum: 10, maximum: 11}",
             "held-out cells; widen a range",
         ),
         ("mixture: {leo: 1}", "is a mixture; give one of its distributions"),
-        ("rates: 3", "rates = 3: unknown field"),
         ("traces: {chance: 1, paths: [none.trace]}", "none.trace.*cannot read the trace"),
         (
             "rtt_ms: {minimum: 1, maximum: 20}",
@@ -535,15 +497,3 @@ def test_unknown_names_are_answered_with_the_known_ones():
         load_distribution("trainin")
     with pytest.raises(ScenarioError, match="'heldot'; did you mean heldout"):
         load_suite("heldot")
-    with pytest.raises(ScenarioError, match="held-out cells; widen a range"):
-        narrow = load_distribution("single").model_copy(
-            update={
-                "rate_mbps": load_distribution("single").rate_mbps.model_copy(
-                    update={"minimum": 1.0, "maximum": 1.1}
-                ),
-                "rtt_ms": load_distribution("single").rtt_ms.model_copy(
-                    update={"minimum": 10.0, "maximum": 11.0}
-                ),
-            }
-        )
-        narrow.sample(np.random.default_rng(1))

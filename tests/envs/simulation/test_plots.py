@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
 from PIL import Image, ImageSequence
 
@@ -87,16 +86,6 @@ def test_a_run_is_drawn_over_the_capacity_with_the_delay_below() -> None:
     assert delay.get_ydata().max() == pytest.approx(result.queue_trace()["delay_ms"].max())
     assert len(drops) == 3 and sum(len(mark.get_xdata()) for mark in drops) > 0
     assert result.plot().legends[0].get_texts()[-1].get_text() == "drops"
-
-
-def test_flows_of_one_controller_have_shades_of_its_colour() -> None:
-    drawn = lines(quicgym.run(scenario(), "bbr").plot().axes[0])
-    colours = [line.get_color() for line in drawn.values()]
-    assert len(set(colours)) == 3
-    assert colours[1] == look_of("bbr").colour
-    assert [sum(to_rgb(colour)) for colour in colours] == sorted(
-        sum(to_rgb(colour)) for colour in colours
-    )
 
 
 def test_a_run_without_traces_cannot_be_drawn() -> None:

@@ -15,9 +15,7 @@ from helpers.environments import StoppedInTheMiddle
 import quicgym
 from quicgym import Ns3MissingError, Scenario, ScenarioError, Simulation, load_scenario
 from quicgym.agents.evaluation.jobs import RunJob
-from quicgym.envs.scenarios.conversion import to_core
 from quicgym.envs.simulation import simulation as simulation_module
-from quicgym.envs.simulation.controller_choice import resolve_controllers
 from quicgym.envs.simulation.run_size import fitting_interval_ms
 from quicgym.envs.simulation.simulation import MODES
 
@@ -225,29 +223,6 @@ def test_controller_parameters_are_not_for_tcp() -> None:
         assert simulation.flows[1].parameters["beta"] == 0.6
 
 
-def test_the_rate_schedule_and_the_mahimahi_trace_set_the_rate(tmp_path: Path) -> None:
-    slow = variant(bottleneck={"rate_schedule": [{"at_s": 10, "rate_mbps": 3}]})
-    trace = quicgym.run(slow, "bbr").trace(0).set_index("time_s")["received_bytes"]
-    trace.index = trace.index.round(3)
-    first, second = (trace.loc[end] - trace.loc[end - 5] for end in (9.5, 20.0))
-    assert first * 8 / 5 / 1e6 == pytest.approx(14.5, rel=0.1)
-    assert second * 8 / 5 / 1e6 == pytest.approx(2.9, rel=0.1)
-
-    # One 1500-byte packet each 2 ms: 6 Mbps.
-    (tmp_path / "six.trace").write_text("".join(f"{2 * i}\n" for i in range(1, 501)))
-    traced = variant(
-        bottleneck={"delay_ms": 10, "trace": tmp_path / "six.trace"},
-        reverse={"delay_ms": 10, "rate_mbps": 15},
-    )
-    rate = quicgym.run(traced, "bbr").metrics["receive_rate_mbps"]
-    assert rate == pytest.approx(6 * 1400 / 1500, rel=0.1)
-
-
-def test_random_loss_is_lost() -> None:
-    lossy = variant(bottleneck={"loss": {"kind": "bernoulli", "probability": 0.02}})
-    assert quicgym.run(lossy, "newreno").metrics["loss_percent"] == pytest.approx(2, abs=0.6)
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_reading_from_another_thread_is_refused_while_it_runs(engine: str) -> None:
     stopped = StoppedInTheMiddle()
@@ -270,34 +245,6 @@ def test_numbers_of_numpy_are_parameters() -> None:
     with Simulation("ebcc-single", controllers="ebcc") as simulation:
         simulation.flows[0].set_parameters(gamma=np.float32(3), beta=np.float64(0.5))
         assert simulation.flows[0].parameters["gamma"] == 3
-
-
-def test_what_a_scenario_says_is_what_the_engines_read() -> None:
-    loss = {"good_to_bad": 0.01, "bad_to_good": 0.2, "loss_in_good": 0.001, "loss_in_bad": 0.9}
-    on_off = {"kind": "on-off", "rate_mbps": 4, "on_s": 1.5, "off_s": 2.5}
-    bursts = {
-        **{"kind": "bursts", "rate_mbps": 1, "burst_rate_mbps": 3, "burst_duration_s": 0.5},
-        **{"burst_period_s": 2, "burst_count": 4},
-    }
-    scenario = variant(
-        bottleneck={"loss": {"kind": "gilbert-elliott", **loss}},
-        access={"rate_mbps": 50, "delay_ms": 20},
-        flows=[
-            {"access": {"rate_mbps": 30, "delay_ms": 5}, "application": on_off},
-            {"application": bursts},
-        ],
-    )
-    core = to_core(scenario, resolve_controllers(scenario, "cubic"))
-    assert {name: getattr(core.bottleneck.loss, name) for name in loss} == loss
-    own, common = core.flows
-    assert (own.access_rate_bits_per_second, own.access_delay) == (30_000_000, 5_000_000)
-    assert (common.access_rate_bits_per_second, common.access_delay) == (50_000_000, 20_000_000)
-    first, second = own.application, common.application
-    assert first.rate_bits_per_second == 4_000_000
-    assert (first.on_duration, first.off_duration) == (1_500_000_000, 2_500_000_000)
-    assert (second.rate_bits_per_second, second.burst_rate_bits_per_second) == (10**6, 3 * 10**6)
-    assert (second.burst_duration, second.burst_period) == (500_000_000, 2_000_000_000)
-    assert second.burst_count == 4
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -338,13 +285,13 @@ def scenario(duration_s: float, rate_mbps: float, **fields: Any) -> Scenario:
     return Scenario.model_validate({"name": "tried", "duration_s": duration_s, **fields})
 
 
-MANY = "tried: has 100,000 flows, and a run has at most 20,000; make flows.count smaller"
+MANY = "tried: has 20,001 flows, and a run has at most 20,000; make flows.count smaller"
 
 
 def test_too_many_flows_are_refused_in_a_run_and_in_an_episode() -> None:
     with pytest.raises(ScenarioError, match=MANY):
-        quicgym.run(scenario(0.01, 10, flows=[{"controller": "cubic", "count": 100_000}]))
-    many = scenario(0.01, 10, flows=[{}, {"controller": "cubic", "count": 99_999}])
+        quicgym.run(scenario(0.01, 10, flows=[{"controller": "cubic", "count": 20_001}]))
+    many = scenario(0.01, 10, flows=[{}, {"controller": "cubic", "count": 20_000}])
     with pytest.raises(ScenarioError, match=MANY):
         gymnasium.make("quicgym/Window-v1", scenario=many).reset()
 

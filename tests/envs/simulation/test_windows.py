@@ -128,21 +128,13 @@ def test_short_flows_belong_to_the_window_in_which_they_arrive() -> None:
     ("window", "text"),
     [
         ({"from_s": 10}, "from_s = 10: the window of windows ends at 10 s; give a time from 0"),
-        ({"from_s": -1}, "from_s = -1"),
         ({"from_s": 5, "until_s": 5}, "from_s = 5: the window of windows ends at 5 s"),
         ({"until_s": 11}, "until_s = 11: windows lasts 10 s; give a time above 0 and up to 10"),
-        ({"until_s": 0}, "until_s = 0"),
     ],
 )
 def test_a_window_is_a_part_of_the_scenario(window: dict[str, float], text: str) -> None:
     with pytest.raises(ScenarioError, match=text):
         quicgym.run(dumbbell([{}]), "cubic", **window)
-
-
-def test_a_window_ends_at_marks_of_the_run() -> None:
-    run = quicgym.run(dumbbell([{}], duration_s=3), "cubic", from_s=1)
-    with pytest.raises(ValueError, match="until_s = 2: the run has totals at 1, 3 s only"):
-        run.over(until_s=2)
 
 
 def test_a_simulation_that_pauses_is_measured_up_to_now() -> None:
