@@ -100,7 +100,7 @@ def test_a_link_that_opens_every_so_often_sends_in_bursts_at_its_rate() -> None:
     assert carried == pytest.approx(15e6 * 8, rel=0.02)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(None, "everything") | networks("sfq", "everything"), st.integers(0, 2**32))
 def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
     scenario: Scenario, seed: int

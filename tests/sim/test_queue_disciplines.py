@@ -169,7 +169,7 @@ class PlainSfq:
         return None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(events=events, limit=st.integers(1, 40), flows=st.integers(1, 6))
 def test_sfq_serves_turns_of_1500_bytes_and_drops_from_the_longest_queue(
     events: list[tuple[int, int, int, int, int]], limit: int, flows: int
