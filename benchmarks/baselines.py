@@ -24,19 +24,21 @@ from quicgym.agents.evaluation.evaluate import (
 )
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import pretrained_names
+from quicgym.benchmarks.papers.measurements import Measurements
 from quicgym.benchmarks.papers.run_papers import (
     RESULTS,
-    Judged,
     asked_of,
     claim_counts,
-    judge_papers,
+    findings,
+    make_runs,
+    reproduce,
 )
 from quicgym.benchmarks.papers.verdicts import counted
 from quicgym.console import count_of, print_by_columns, say, wide_console
 from quicgym.errors import MissingExtraError
-from quicgym.jobs import Workers, as_workers, report_outcome
-from quicgym.output_folders import output_folder
+from quicgym.jobs import Outcome, Workers, report_outcome
 from quicgym.plot_style import display_name
+from quicgym.studies import Findings, Study, run_study
 
 Format = Literal["table", "json", "csv"]
 CONTROLLERS = (
@@ -97,22 +99,26 @@ def run_baselines(
         return 130
     report_missing(document)
     logs = _write_logs(directory, command)
-    asked = asked_of(PAPERS, seeds, without_ns3=True, most_packets=MOST_PACKETS, command=command)
-    folder = directory / "papers"
-    with output_folder(folder, RESULTS, resume=resume):
-        judged = judge_papers(asked, folder, as_workers(workers), resume=resume, brief=True)
-    if report_outcome(judged.outcome, judged.jobs, folder, command, resumed=resume):
-        return 130
-    counts = {
-        reproduction.paper.name: claim_counts(reproduction, asked)
-        for reproduction in judged.reproductions
-    }
+    asked = asked_of(PAPERS, seeds, without_ns3=True, most_packets=MOST_PACKETS)
+    study = Study(directory / "papers", RESULTS, command, workers, format="none", resume=resume)
+    jobs = make_runs(asked, None)
+    counts: dict[str, dict[str, int]] = {}
+
+    def conclude(outcome: Outcome) -> Findings:
+        measured = Measurements(jobs, outcome.finished)
+        for reproduction in reproduce(asked, measured):
+            counts[reproduction.paper.name] = claim_counts(reproduction, asked)
+        return findings(asked, study, measured)
+
+    status = run_study(study, jobs, conclude, title="papers")
+    if status == 130:
+        return status
     if format == "json":
         print(json.dumps({**document, "papers": counts}, indent=1, allow_nan=False))
     elif format == "csv":
         print(evaluation.runs.to_csv(index=False), end="")
     else:
-        _print(document, judged, counts, columns_of(columns) if columns else COLUMNS)
+        _print(document, counts, columns_of(columns) if columns else COLUMNS)
         for figure in evaluation.figures:
             print(f"\nfigure: {figure}")
         if logs is not None:
@@ -121,7 +127,7 @@ def run_baselines(
         f"{count_of(len(evaluation.runs), 'run')} (evaluation.json, results.parquet) are in "
         f"{directory}"
     )
-    return 1 if outcome.failures or judged.outcome.failures else 0
+    return 1 if outcome.failures else status
 
 
 def _write_logs(directory: Path, command: str) -> Path | None:
@@ -138,7 +144,6 @@ def _write_logs(directory: Path, command: str) -> Path | None:
 
 def _print(
     document: dict[str, Any],
-    judged: Judged,
     counts: dict[str, dict[str, int]],
     columns: Mapping[str, tuple[str, str]],
 ) -> None:

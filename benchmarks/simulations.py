@@ -8,6 +8,7 @@ from pathlib import Path
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.scenarios.engines import EngineName
+from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.envs.simulation.controller_choice import (
     find_controller,
     resolve_controllers,
@@ -16,6 +17,21 @@ from quicgym.envs.simulation.controller_choice import (
 from quicgym.envs.simulation.window import WHOLE, Window
 
 TRACES_FOLDER = "traces"
+WIRELESS_RATE_MBPS = 100.0
+"""What the wireless LAN of ibcca-single carries."""
+
+
+def packets_of(scenario: Scenario) -> float:
+    """Returns how many packets a scenario carries where its link is full all the time."""
+    link = scenario.bottleneck
+    if link is None:
+        rate_mbps = WIRELESS_RATE_MBPS
+    elif link.rate_mbps is not None:
+        rate_mbps = link.rate_mbps  # as if it never changed
+    else:
+        times_ms = read_mahimahi(link.trace) if link.trace else [1]
+        rate_mbps = len(times_ms) * 1500 * 8e-3 / times_ms[-1]
+    return rate_mbps * 1e6 / 8 * scenario.duration_s / scenario.max_datagram_bytes
 
 
 def make_jobs(

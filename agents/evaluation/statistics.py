@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -149,8 +149,7 @@ def mean_interval(
     mean = float(np.mean(values))
     if len(values) < 2:
         return Estimate(mean, None, None)
-    quantile = float(stdtrit(len(values) - 1, 0.5 + CONFIDENCE_PERCENT / 200))
-    reach = quantile * float(np.std(values, ddof=1)) / len(values) ** 0.5
+    reach = float(_reach(np.std(values, ddof=1), len(values)))
     return Estimate(mean, max(bounds[0], mean - reach), min(bounds[1], mean + reach))
 
 
@@ -172,14 +171,19 @@ def seed_intervals(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     count, mean = grouped.count(), grouped.mean()
     # Exactly 0 where all are equal, which rounding may miss.
     deviation = grouped.std().mask((grouped.min() == grouped.max()) & (count > 1), 0.0)
-    quantile = stdtrit(np.maximum(count - 1, 1), 0.5 + CONFIDENCE_PERCENT / 200)
-    reach = quantile * deviation / np.sqrt(np.maximum(count, 1))
+    reach = _reach(deviation, count)
     bounds = pd.DataFrame({name: METRICS[name].bounds for name in metrics})
     low = (mean - reach).clip(lower=bounds.loc[0], axis=1)
     high = (mean + reach).clip(upper=bounds.loc[1], axis=1)
     columns = {"seeds": count, "mean": mean, "low": low, "high": high}
     wide = pd.concat(columns, axis=1, names=[None, "metric"])
     return wide.stack("metric", future_stack=True).reset_index()
+
+
+def _reach(deviation: Any, count: Any) -> Any:
+    """Returns how far an interval by Student's t reaches from the mean of `count` values."""
+    quantile = stdtrit(np.maximum(count - 1, 1), 0.5 + CONFIDENCE_PERCENT / 200)
+    return quantile * deviation / np.sqrt(np.maximum(count, 1))
 
 
 def mean_difference(

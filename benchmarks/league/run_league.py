@@ -12,9 +12,8 @@ from quicgym.agents.evaluation.evaluate import expand
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.benchmarks.league.competition import load_competition
 from quicgym.benchmarks.league.games import Participants
-from quicgym.benchmarks.run_time import Estimate, in_words
-from quicgym.console import print_by_columns, say, wide_console
-from quicgym.jobs import RUNS_FILE, Outcome, Workers, as_workers, read_finished
+from quicgym.console import print_by_columns, wide_console
+from quicgym.jobs import RUNS_FILE, Outcome, Workers
 from quicgym.studies import Findings, Study, run_study
 
 Format = Literal["table", "json", "csv"]
@@ -51,11 +50,6 @@ def run_league(
     participants = Participants.of(load_competition(competition), choices, trust_zip=trust_zip)
     jobs = participants.every_job
     study = Study(directory, RESULTS, command, workers, format, resume)
-    kept = read_finished(directory) if resume else {}
-    new = [job for job in jobs if job.key not in kept]
-    estimate = Estimate()
-    seconds = sum(map(estimate.cpu_s, new)) / as_workers(workers).count
-    say(f"{len(new)} runs of {len(jobs)} to do, about {in_words(seconds)}")
 
     def conclude(outcome: Outcome) -> Findings:
         about = {

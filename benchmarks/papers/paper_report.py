@@ -13,18 +13,16 @@ from quicgym.benchmarks.papers.needs import scenarios_of
 from quicgym.benchmarks.papers.paper import Paper
 from quicgym.benchmarks.papers.paper_tables import title_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS
-from quicgym.output_folders import write_atomically
 
 
-def write(
-    file: Path,
+def render(
     document: dict[str, Any],
     papers: Sequence[Paper],
     drawn: dict[str, list[Drawing]],
     figures: Mapping[str, Path],
     networks: Mapping[str, str],
-) -> None:
-    """Writes the report as an HTML file.
+) -> str:
+    """Returns the report as an HTML file has it.
 
     `document` is the content of papers.json, `drawn` has the drawings of each paper, `figures` the
     file of each drawing by its name, and `networks` each scenario's network in words.
@@ -51,7 +49,7 @@ def write(
         for section in sections
         if section["claims"] or section["tables"] or section["figures"]
     ]
-    page = html_pages.render(
+    return html_pages.render(
         "quicgym.benchmarks.papers",
         "report.html.jinja",
         document=document,
@@ -64,7 +62,6 @@ def write(
         },
         in_words=in_words,
     )
-    write_atomically({file: page})
 
 
 def _networks(paper: Paper, networks: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Every table, figure and claim of the papers, from our own runs.
 
-`judge_papers` runs and judges; `run_papers` also draws and prints, as `quicgym papers` does.
+`run_papers` runs, judges, draws and prints, as `quicgym papers` does; `quicgym baselines` uses
+`make_runs` and `findings`.
 
 Into the output folder go runs.jsonl (one line per finished run), papers.json, tables.parquet (one
 row per cell), claims.parquet (one row per comparison), traces/ (time series of the first seed),
@@ -9,11 +10,10 @@ figures/ and, with the format html, papers.html.
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -22,9 +22,7 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import RunJob
-from quicgym.benchmarks import run_time
 from quicgym.benchmarks.papers import drawings, paper_figures, paper_report, paper_tables
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.needs import check_names, measures_of, needs, scenarios_of
@@ -38,24 +36,16 @@ from quicgym.benchmarks.papers.verdicts import (
     counted,
     judge,
 )
-from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
-from quicgym.console import print_whole, say, wide_console
+from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs, packets_of
+from quicgym.console import count_of, print_whole, say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.simulation import NS3_REMEDY, ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
-from quicgym.jobs import (
-    RUNS_FILE,
-    Outcome,
-    Workers,
-    as_workers,
-    read_finished,
-    report_outcome,
-    run_jobs,
-)
-from quicgym.output_folders import output_folder, write_atomically
+from quicgym.jobs import RUNS_FILE, Outcome, Workers
 from quicgym.plot_style import PLOTS_FOLDER
+from quicgym.studies import Findings, Study, run_study
 
 Format = Literal["table", "json", "html"]
 RESULTS = (
@@ -88,7 +78,6 @@ class Asked:
     without_ns3: bool = False
     variations: bool = False
     most_packets: float = math.inf
-    command: str = ""
 
     def engine(self, scenario: str) -> EngineName:
         """Returns the engine whose values count in a scenario."""
@@ -96,24 +85,10 @@ class Asked:
 
     def runs_here(self, scenario: str) -> bool:
         """Whether the scenario is run, or left out."""
-        if run_time.packets_of(self.scenarios[scenario]) > self.most_packets:
+        if packets_of(self.scenarios[scenario]) > self.most_packets:
             return False
         without_ns3 = self.without_ns3 or ns3_version() is None
         return not (without_ns3 and self.engine(scenario) == "ns3")
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The runs of some papers, and what they say of the papers' claims.
-
-    `document` is the content of papers.json; None where the runs were interrupted.
-    """
-
-    jobs: Sequence[RunJob]
-    outcome: Outcome
-    measured: Measurements
-    reproductions: Sequence[Reproduction]
-    document: dict[str, Any] | None
 
 
 def asked_of(names: Sequence[str], seeds: int, **options: Any) -> Asked:
@@ -133,27 +108,6 @@ def asked_of(names: Sequence[str], seeds: int, **options: Any) -> Asked:
             "leave out --variations"
         )
     return asked
-
-
-def judge_papers(
-    asked: Asked, directory: Path, workers: Workers, *, resume: bool, brief: bool = False
-) -> Judged:
-    """Runs and judges what is asked, and writes it into a folder that the caller keeps locked.
-
-    `brief` keeps no time series for figures, and does not say before how long the runs take.
-    """
-    jobs = _jobs(asked, None if brief else directory / TRACES_FOLDER)
-    if brief:
-        outcome = run_jobs(jobs, directory, workers, resume=resume, title="papers")
-    else:
-        outcome = _run(jobs, directory, workers, asked, resume=resume)
-    measured = Measurements(jobs, outcome.finished)
-    reproductions = [_judge(paper, measured, asked.engine) for paper in asked.papers]
-    if outcome.interrupted:
-        return Judged(jobs, outcome, measured, reproductions, None)
-    document = _document(reproductions, measured, asked)
-    _write(directory, document)
-    return Judged(jobs, outcome, measured, reproductions, document)
 
 
 def run_papers(
@@ -182,16 +136,13 @@ def run_papers(
         window=window,
         without_ns3=without_ns3,
         variations=variations,
-        command=command,
     )
-    runners = as_workers(workers)
-    runners.connect()
-    with output_folder(directory, RESULTS, resume=resume):
-        judged = judge_papers(asked, directory, runners, resume=resume)
-        jobs, outcome = judged.jobs, judged.outcome
-        interrupted = report_outcome(outcome, jobs, directory, command, resumed=resume)
-        if interrupted or judged.document is None:
-            return 130
+    study = Study(directory, RESULTS, command, workers, format, resume)
+    jobs = make_runs(asked, directory / TRACES_FOLDER)
+    _say_what_ns3_runs(asked, jobs)
+
+    def conclude(outcome: Outcome) -> Findings:
+        measured = Measurements(jobs, outcome.finished)
         traced = drawings.with_traces(jobs, asked.engine)
         drawn = {
             paper.name: [
@@ -199,7 +150,7 @@ def run_papers(
                 for figure in paper.figures
                 if (
                     drawing := drawings.figure_drawing(
-                        figure, paper, judged.measured, traced, asked.engine
+                        figure, paper, measured, traced, asked.engine
                     )
                 )
             ]
@@ -210,8 +161,9 @@ def run_papers(
             directory / "figures",
             figure_format,
         )
-        if format == "html":
-            page = directory / "papers.html"
+        found = findings(asked, study, measured)
+        html = format == "html"
+        if html:
             measured_in = {job.scenario.name for job in jobs}
             networks = {
                 name: network_in_words(scenario)
@@ -219,17 +171,56 @@ def run_papers(
                 if name in measured_in
             }
             by_name = {file.stem: file for file in files}
-            paper_report.write(page, judged.document, asked.papers, drawn, by_name, networks)
-            say(f"the report is {page}")
-        elif format == "json":
-            print(json.dumps(judged.document, indent=1, allow_nan=False))
-        else:
-            _print(judged, asked)
-        say(
-            f"{len(outcome.finished)} runs, papers.json, tables.parquet, claims.parquet and "
-            f"{len(files)} pictures (figures) are in {directory}"
+            document = {**found.about, **found.content}
+            page = paper_report.render(document, asked.papers, drawn, by_name, networks)
+            found = replace(found, texts={"papers.html": page})
+        return replace(
+            found,
+            closing=f"{len(outcome.finished)} runs, papers.json, {'papers.html, ' if html else ''}"
+            f"tables.parquet, claims.parquet and {len(files)} pictures (figures)",
         )
-        return 1 if outcome.failures else 0
+
+    return run_study(study, jobs, conclude)
+
+
+def findings(asked: Asked, study: Study, measured: Measurements) -> Findings:
+    """Returns what the runs say of the papers' claims, as files and tables have it."""
+    reproductions = reproduce(asked, measured)
+    claims = [
+        {
+            "id": judgement.claim.id,
+            "paper": reproduction.paper.name,
+            "statement": judgement.claim.statement,
+            "source": judgement.source,
+            "verdict": judgement.verdict,
+            "measured": judgement.measured(),
+            "printed": judgement.claim.printed,
+        }
+        for reproduction in reproductions
+        for judgement in reproduction.judgements
+    ]
+    cells = [cell for paper in asked.papers for cell in _table_cells(paper, measured, asked)]
+    about = {
+        **study.about(asked.seeds),
+        "ns3_version": ns3_version(),
+        "python": platform.python_version(),
+    }
+    return Findings(
+        "papers.json",
+        about,
+        {"claims": claims, "tables": cells},
+        "papers.json, tables.parquet and claims.parquet",
+        print_table=lambda: _print(reproductions, measured, asked),
+        tables={
+            "tables.parquet": pd.DataFrame(cells),
+            "claims.parquet": pd.DataFrame(_claim_rows(claims)),
+        },
+    )
+
+
+def reproduce(asked: Asked, measured: Measurements) -> list[Reproduction]:
+    """Judges the claims of every paper."""
+    return [_judge(paper, measured, asked.engine) for paper in asked.papers]
 
 
 def claim_counts(reproduction: Reproduction, asked: Asked) -> dict[str, int]:
@@ -254,7 +245,12 @@ def engine_of(scenario: Scenario) -> EngineName:
     return "native"
 
 
-def _jobs(asked: Asked, trace_folder: Path | None) -> list[RunJob]:
+def make_runs(asked: Asked, trace_folder: Path | None) -> list[RunJob]:
+    """Returns the simulations of papers in their order; None keeps no time series for figures.
+
+    They go seed by seed, so that what an interrupted run leaves covers everything, and the longest
+    first, so that no core is left with one at the end.
+    """
     traced = {
         name for paper in asked.papers for figure in paper.figures for name in figure.scenarios
     }
@@ -279,7 +275,10 @@ def _jobs(asked: Asked, trace_folder: Path | None) -> list[RunJob]:
             jobs[job.key] = job
     if asked.variations:
         jobs |= {job.key: job for paper in asked.papers for job in _varied(paper, asked)}
-    return list(jobs.values())
+    return sorted(
+        jobs.values(),
+        key=lambda job: (job.seed, job.engine == "native", -packets_of(job.scenario)),
+    )
 
 
 def _varied(paper: Paper, asked: Asked) -> Iterator[RunJob]:
@@ -295,44 +294,22 @@ def _varied(paper: Paper, asked: Asked) -> Iterator[RunJob]:
                 yield from make_jobs([other], [controller], "native", seeds, window=asked.window)
 
 
-def _run(
-    jobs: Sequence[RunJob], directory: Path, workers: Workers, asked: Asked, *, resume: bool
-) -> Outcome:
-    """Runs the jobs host by host, each with a progress bar, and says before how long they take."""
-    if not asked.without_ns3 and ns3_version() is None:
+def _say_what_ns3_runs(asked: Asked, jobs: Sequence[RunJob]) -> None:
+    """Says what is left out without ns-3, or how many runs need it: a packet takes long there."""
+    if asked.without_ns3:
+        return
+    if ns3_version() is None:
         left_out = sorted(name for name in asked.scenarios if asked.engine(name) == "ns3")
         if left_out:
             say(
                 "note: this quicgym was built without the ns-3 host, so these are left out: "
                 f"{', '.join(left_out)}; to have them, {NS3_REMEDY}"
             )
-    estimate = run_time.Estimate()
-    count = sum(len(paper.figures) for paper in asked.papers)
-    kept = read_finished(directory) if resume else {}
-    hosts: dict[str, list[RunJob]] = {}
-    for job in jobs:
-        hosts.setdefault(run_time.host_of(job), []).append(job)
-    if not jobs:
-        return Outcome()
-    say(f"{len(jobs)} simulations with {workers.count} processes:")
-    for host, of_host in hosts.items():
-        new = [job for job in of_host if job.key not in kept]
-        seconds = sum(map(estimate.cpu_s, new)) / workers.count
-        length = run_time.in_words(seconds + (estimate.start_s if new else 0.0))
-        say(f"  {host}: {len(new)} to run of {len(of_host)}, about {length}")
-    say(f"  {count} figures: about {run_time.in_words(estimate.drawing_s(count))}")
-    outcome = Outcome()
-    for host, of_host in hosts.items():
-        # Seed by seed, so that what an interrupted run leaves covers everything; the longest first,
-        # so that no core is left with one at the end.
-        ordered = sorted(of_host, key=lambda job: (job.seed, -estimate.cpu_s(job)))
-        part = run_jobs(ordered, directory, workers, resume=True, title=host)
-        outcome.finished |= part.finished
-        outcome.failures += part.failures
-        if part.interrupted:
-            outcome.interrupted = True
-            break
-    return outcome
+    elif on_ns3 := sum(job.engine == "ns3" for job in jobs):
+        say(
+            f"note: {on_ns3} of {count_of(len(jobs), 'simulation')} need ns-3, which may take "
+            "hours; --without-ns3 leaves them out"
+        )
 
 
 def _judge(
@@ -381,52 +358,10 @@ def _table_cells(paper: Paper, measured: Measurements, asked: Asked) -> Iterator
                     }
 
 
-def _document(
-    reproductions: Sequence[Reproduction], measured: Measurements, asked: Asked
-) -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "commit": _core.commit,
-        "ns3_version": ns3_version(),
-        "python": platform.python_version(),
-        "command": asked.command,
-        "seeds": list(range(asked.seeds)),
-        "claims": [
-            {
-                "id": judgement.claim.id,
-                "paper": reproduction.paper.name,
-                "statement": judgement.claim.statement,
-                "source": judgement.source,
-                "verdict": judgement.verdict,
-                "measured": judgement.measured(),
-                "printed": judgement.claim.printed,
-            }
-            for reproduction in reproductions
-            for judgement in reproduction.judgements
-        ],
-        "tables": [
-            cell
-            for reproduction in reproductions
-            for cell in _table_cells(reproduction.paper, measured, asked)
-        ],
-    }
-
-
-def _write(directory: Path, document: dict[str, Any]) -> None:
-    text = json.dumps(document, indent=1, allow_nan=False)
-    contents: dict[Path, str | Callable[[Path], object]] = {directory / "papers.json": text + "\n"}
-    about = {key: value for key, value in document.items() if key not in ("claims", "tables")}
-    for name, rows in (("tables", document["tables"]), ("claims", _claim_rows(document))):
-        frame = pd.DataFrame(rows)
-        frame.attrs.update(about)
-        contents[directory / f"{name}.parquet"] = frame.to_parquet
-    write_atomically(contents)
-
-
-def _claim_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+def _claim_rows(claims: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row per comparison, its quantities flattened."""
     rows = []
-    for claim in document["claims"]:
+    for claim in claims:
         for comparison in claim["measured"]:
             row = {key: claim[key] for key in ("paper", "id", "verdict", "source", "statement")}
             for part in ("quantity", "against"):
@@ -437,7 +372,7 @@ def _claim_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _print(judged: Judged, asked: Asked) -> None:
+def _print(reproductions: Sequence[Reproduction], measured: Measurements, asked: Asked) -> None:
     console = wide_console()
     seeds = f"{asked.seeds} seeds" if asked.seeds > 1 else "seed 0"
     module = (
@@ -455,7 +390,7 @@ def _print(judged: Judged, asked: Asked) -> None:
         highlight=False,
         width=100,
     )
-    for reproduction in judged.reproductions:
+    for reproduction in reproductions:
         paper = reproduction.paper
         compared = paper.compared if asked.variations else ()
         console.print(Text(paper.title, style="bold underline"), "")
@@ -463,7 +398,7 @@ def _print(judged: Judged, asked: Asked) -> None:
             shown = paper_tables.paper_table(
                 table,
                 paper,
-                judged.measured,
+                measured,
                 asked.engine,
                 ratio=True,
                 variations=compared,
@@ -471,7 +406,7 @@ def _print(judged: Judged, asked: Asked) -> None:
             if shown is None:
                 continue
             print_whole(shown)
-            verdict = table_verdict(table, paper, judged.measured, asked.engine, compared)
+            verdict = table_verdict(table, paper, measured, asked.engine, compared)
             if verdict is not None:
                 console.print(f"{verdict}", highlight=False, markup=False, width=100)
             console.print()

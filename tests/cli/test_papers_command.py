@@ -13,11 +13,10 @@ from helpers.authors import random_agent
 from helpers.commands import says
 from helpers.papers import SMALL
 
-from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.papers.needs import check_names, needs
 from quicgym.benchmarks.papers.paper import PAPERS, load_paper, paper_names
 from quicgym.benchmarks.papers.run_papers import engine_of
-from quicgym.benchmarks.run_time import Estimate, in_words
+from quicgym.benchmarks.simulations import packets_of
 from quicgym.envs import load_scenario
 
 
@@ -67,18 +66,16 @@ def test_json_holds_claims_and_tables(quicgym: Command, tmp_path: Path) -> None:
     }
 
 
-def test_the_table_shows_ratio_and_verdicts_and_says_how_long_it_takes(
-    quicgym: Command, tmp_path: Path
-) -> None:
+def test_the_table_shows_ratio_and_verdicts(quicgym: Command, tmp_path: Path) -> None:
     done = quicgym("papers", "--paper", written(tmp_path), "--seeds", "2")
     for text in ("Table 1: Rates", "ratio", "7.0", "holds  true:", "does not hold  false:"):
         assert text in done.stdout
     assert "small: of 2 claims 1 holds, 1 does not hold" in done.stdout
-    assert "native engine: 8 to run of 8, about" in done.stderr
-    assert "\n  2 figures: about " in done.stderr
+    assert "8 runs, papers.json, tables.parquet, claims.parquet and 2 pictures" in done.stderr
+    runs = tmp_path / "results/papers/runs.jsonl"
+    before = runs.read_bytes()
     again = quicgym("papers", "--paper", written(tmp_path), "--seeds", "2", "--resume")
-    assert "native engine: 0 to run of 8" in again.stderr
-    assert again.stdout == done.stdout
+    assert again.stdout == done.stdout and runs.read_bytes() == before
 
 
 def test_tables_have_lines_of_ours_of_the_module_that_the_paper_used_and_of_the_paper(
@@ -118,7 +115,7 @@ def test_without_ns3_the_printed_values_are_shown_and_what_is_missing_is_said_on
 
 def test_html_is_one_file_that_holds_its_figures(quicgym: Command, tmp_path: Path) -> None:
     arguments = ("--paper", written(tmp_path), "--seeds", "2", "--format", "html", "--out", "here")
-    assert "\n  2 figures: about " in quicgym("papers", *arguments).stderr
+    assert "papers.html" in quicgym("papers", *arguments).stderr
     captions = (tmp_path / "here/figures/captions.md").read_text()
     assert "windows. Paths: ebcc-single (15 Mbps, 100 ms, 1 flow; queue of " in captions
     assert "rates. Paths: ebcc-" in captions and "Error bars: ± 1 standard" in captions
@@ -218,21 +215,6 @@ def test_every_algorithm_is_in_a_table() -> None:
         assert columns >= set(paper.algorithms)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h"), (9000, "2.5 h")],
-)
-def test_run_times_are_said_as_people_say_them(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
-
-
-def test_a_run_is_expected_to_fill_its_link() -> None:
-    estimate = Estimate()
-    estimate.__dict__["_native_s_per_packet"] = 1e-6  # in place of what this machine takes
-    assert estimate.drawing_s(5) == pytest.approx(5 * 1.2)
-    assert estimate.start_s == pytest.approx(8)
+def test_the_longest_runs_are_those_with_the_most_packets() -> None:
     scenario = load_scenario("ebcc-single")  # 15 Mbps for 20 s in datagrams of 1400 bytes
-    packets = 15e6 / 8 / 1400 * 20
-    for engine, multiple in (("native", 1), ("ns3", 90)):
-        seconds = estimate.cpu_s(RunJob(scenario, "bbr", engine, 0))  # type: ignore[arg-type]
-        assert seconds == pytest.approx(multiple * packets * 1e-6)
+    assert packets_of(scenario) == pytest.approx(15e6 / 8 / 1400 * 20)

@@ -65,7 +65,7 @@ def papers(
 
     The tables show our value, the printed one and their ratio below one another. The verdict on a
     claim (holds, holds in part, does not hold, undecided) is computed from our runs;
-    docs/reports/reproduction.md has the rule. The command says beforehand how long it will take.
+    docs/reports/reproduction.md has the rule.
     """
     from quicgym.benchmarks.papers.run_papers import run_papers
     from quicgym.envs.simulation.window import Window
