@@ -383,7 +383,7 @@ struct RingHost {
     AccessLink& entry;
 
     Time next_arrival() { return inbound.next_arrival(); }
-    quic::DatagramView arrived() const { return quic::view(inbound.next_datagram()); }
+    quic::DatagramView arrived() const { return inbound.next_datagram(); }
     void on_received(Time, const quic::Receipt&) { inbound.pop(); }
     quic::Datagram& outgoing() { return outbound.free_datagram(); }
     // Inlined by order: drive() is there once for each kind of endpoint.

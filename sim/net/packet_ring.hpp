@@ -10,6 +10,7 @@
 
 #include "sim/base/ring.hpp"
 #include "sim/base/value_pointer.hpp"
+#include "sim/net/datagram_ring.hpp"
 #include "sim/net/link.hpp"
 #include "sim/net/overtaking.hpp"
 #include "sim/quic/datagram.hpp"
@@ -36,11 +37,11 @@ static_assert(kUdpHeaderBytes + kFragmentFramingBytes == kLinkBytes);
 class PacketRing {
 public:
     // The datagram behind the last packet, for an endpoint to write into; push() sends it.
-    quic::Datagram& free_datagram() { return datagrams_[tail_].datagram; }
+    quic::Datagram& free_datagram() { return datagrams_.free(tail_); }
     [[gnu::always_inline]] void push(AccessLink& link, Time now) {
         if (order_ == Order::of_fragments) [[unlikely]]
             return push_fragments(link, now);
-        const quic::Datagram& datagram = datagrams_[tail_].datagram;
+        const quic::Datagram& datagram = datagrams_.free(tail_);
         push_packet(link, now, datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes), datagram.ecn);
     }
 
@@ -57,7 +58,7 @@ public:
     void pass_bottleneck() { ++middle_; }
 
     Packet& at(std::uint64_t position) { return packets_[position]; }
-    void mark(std::uint64_t position) { datagrams_[position].datagram.ecn = quic::Ecn::ce; }
+    void mark(std::uint64_t position) { datagrams_.ecn(position) = quic::Ecn::ce; }
 
     // Calls `visit` with the packets on their way to the bottleneck, in order, until it returns false.
     template <class Visit>
@@ -89,7 +90,7 @@ public:
         return kNever;
     }
     Time next_sent() const { return packets_[head_].sent; }
-    const quic::Datagram& next_datagram() const { return datagrams_[head_].datagram; }
+    quic::DatagramView next_datagram() const { return datagrams_.view(head_); }
     void pop() { ++head_; }
 
     // From here on packets may overtake one another after the bottleneck: put_on_wire() and take_off_wire()
@@ -121,29 +122,29 @@ private:
         packet.ecn = ecn;
         packet.transit = link.send(now, wire_bytes);
         packet.sent = now;
-        ++tail_;
         // Now, for the next one: endpoints are asked more often than they send.
         const std::uint64_t oldest = overtaking_ ? oldest_ : head_;
-        packets_.make_room(oldest, tail_);
-        datagrams_.make_room(oldest, tail_);
+        datagrams_.keep(tail_, oldest);
+        packets_.make_room(oldest, ++tail_);
     }
 
     // Functions that few scenarios need are not inlined, so that those that every packet needs can be.
 
     // RFC 791 3.2: the content of each fragment but the last is a multiple of eight bytes.
     [[gnu::cold, gnu::noinline]] void push_fragments(AccessLink& link, Time now) {
-        const quic::Datagram datagram = datagrams_[tail_].datagram;
+        const quic::Datagram datagram = datagrams_.written(tail_);
         std::uint32_t content = datagram.size_bytes + kUdpHeaderBytes;
         const std::uint32_t room = mtu_bytes_ - kIpHeaderBytes;
         while (content > room) {
             packets_[tail_].more_fragments = true;
             packets_[tail_].gone = false;
-            datagrams_[tail_].datagram.ecn = datagram.ecn;
+            datagrams_.free(tail_).prefix_bytes = 0;
+            datagrams_.ecn(tail_) = datagram.ecn;
             push_packet(link, now, room / 8 * 8 + kFragmentFramingBytes, datagram.ecn);
             content -= room / 8 * 8;
         }
         packets_[tail_].more_fragments = false;
-        datagrams_[tail_].datagram = datagram;
+        datagrams_.free(tail_) = datagram;
         push_packet(link, now, content + kFragmentFramingBytes, datagram.ecn);
     }
 
@@ -154,12 +155,12 @@ private:
             if (packet.more_fragments) {
                 if (!packet.gone && packet.transit.arrival == kNever) return kNever;  // it waits
                 fragment_missing_ |= packet.gone;
-                fragment_marked_ |= datagrams_[head_].datagram.ecn == quic::Ecn::ce;
+                fragment_marked_ |= datagrams_.ecn(head_) == quic::Ecn::ce;
                 continue;
             }
             if (!packet.gone && !fragment_missing_) {
                 if (packet.transit.arrival == kNever) return kNever;
-                if (fragment_marked_) datagrams_[head_].datagram.ecn = quic::Ecn::ce;
+                if (fragment_marked_) datagrams_.ecn(head_) = quic::Ecn::ce;
                 fragment_marked_ = false;
                 return packet.transit.arrival;
             }
@@ -184,13 +185,8 @@ private:
         return off_wire == kNever ? kNever : off_wire + shortest_exit_;
     }
 
-    // A short prefix, which is what almost every packet has, stays within one cache line.
-    struct alignas(64) Slot {
-        quic::Datagram datagram;
-    };
-
     Ring<Packet> packets_;
-    Ring<Slot> datagrams_;
+    DatagramRing datagrams_;
     std::uint64_t head_ = 0;    // next to reach the receiver
     std::uint64_t middle_ = 0;  // next to reach the bottleneck
     std::uint64_t tail_ = 0;

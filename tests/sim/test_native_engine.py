@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quicgym import _core, controllers
+from quicgym.envs.simulation.qlog import EventKind
 
 WIRE_OVERHEAD = 30
 
@@ -428,3 +429,33 @@ def test_what_still_waits_is_not_among_what_has_left_the_queue():
         integral = simulation.queue_occupancy_seconds
         assert integral == pytest.approx(sum(packets) * 1e-4, rel=0.02, abs=0.01)
     assert max(packets) > 80
+
+
+@pytest.mark.parametrize("way", ["in order", "reordered", "in fragments"])
+def test_ack_frames_of_any_length_arrive_whole(way):
+    # Many packets are lost and a frame stands for sixty, so frames have up to 32 ranges.
+    flow = make_flow(
+        controller="bbr",
+        ack_eliciting_threshold=60,
+        reordering_threshold=0,
+    )
+    link, reverse = lossy("bernoulli", probability=0.2), make_link()
+    if way == "reordered":
+        reverse.jitter.kind, reverse.jitter.max = _core.JitterKind.uniform, 30 * MILLISECOND
+        reverse.reordering = True
+    if way == "in fragments":
+        flow.mtu_bytes = 150
+        link = lossy("bernoulli", probability=0.02)
+    simulation = _core.NativeSimulation(
+        make_scenario([flow], link, reverse, record_deliveries=True), 1
+    )
+    simulation.record_events()
+    simulation.run_until(10 * SECOND)
+    received = {number: time for _, number, time in deliveries(simulation)}
+    most = ranges = 0
+    for time, kind, first, last in struct.iter_unpack("<qQQQ32x", simulation.events(0)):
+        ranges = ranges + 1 if kind == EventKind.ACKED_RANGE else 0
+        most = max(most, ranges)
+        if kind == EventKind.ACKED_RANGE and time > SECOND:  # not the handshake's
+            assert all(received[number] < time for number in range(first, last + 1))
+    assert most == 32
