@@ -20,7 +20,6 @@ from quicgym.agents.evaluation.evaluate import (
     columns_of,
     interval,
     number,
-    report_missing,
 )
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import pretrained_names
@@ -36,7 +35,7 @@ from quicgym.benchmarks.papers.run_papers import (
 from quicgym.benchmarks.papers.verdicts import counted
 from quicgym.console import count_of, print_by_columns, say, wide_console
 from quicgym.errors import MissingExtraError
-from quicgym.jobs import Outcome, Workers, report_outcome
+from quicgym.jobs import Outcome, Workers
 from quicgym.plot_style import display_name
 from quicgym.studies import Findings, Study, run_study
 
@@ -93,11 +92,9 @@ def run_baselines(
         figures=("iqm",),
         command=command,
     )
-    outcome, document = evaluation.outcome, evaluation.document
-    interrupted = report_outcome(outcome, evaluation.jobs, directory, command, resumed=resume)
-    if interrupted or document is None:
+    document = evaluation.document
+    if document is None:
         return 130
-    report_missing(document)
     logs = _write_logs(directory, command)
     asked = asked_of(PAPERS, seeds, without_ns3=True, most_packets=MOST_PACKETS)
     study = Study(directory / "papers", RESULTS, command, workers, format="none", resume=resume)
@@ -127,7 +124,7 @@ def run_baselines(
         f"{count_of(len(evaluation.runs), 'run')} (evaluation.json, results.parquet) are in "
         f"{directory}"
     )
-    return 1 if outcome.failures else status
+    return 1 if evaluation.outcome.failures else status
 
 
 def _write_logs(directory: Path, command: str) -> Path | None:

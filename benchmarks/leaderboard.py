@@ -18,10 +18,11 @@ from typing import Annotated, Any
 import typer
 
 from quicgym import html_pages
-from quicgym.agents.evaluation.evaluate import number, report_missing
+from quicgym.agents.evaluation.evaluate import number
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.agents.evaluation.summary import evaluate, scores_of
 from quicgym.agents.policies.by_name import policy_kind
+from quicgym.benchmarks import options
 from quicgym.benchmarks.leaderboard_data import (
     BEST,
     ENGINES,
@@ -34,12 +35,7 @@ from quicgym.console import say
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.errors import UserError
-from quicgym.jobs import (
-    Workers,
-    read_finished,
-    report_outcome,
-    workers_of,
-)
+from quicgym.jobs import Workers, read_finished, workers_of
 from quicgym.output_folders import locked, read_json, write_atomically
 from quicgym.plot_style import save
 from quicgym.validation import validated
@@ -208,14 +204,11 @@ class Section:
             resume=resume,
             keep_series=False,
             command=self.command,
-        )
-        interrupted = report_outcome(
-            evaluation.outcome, evaluation.jobs, self.folder, _command(), resumed=resume
+            again=" ".join([COMMAND, *sys.argv[2:]]),
         )
         document = evaluation.document
-        if interrupted or document is None:
+        if document is None:
             raise typer.Exit(130)
-        report_missing(document)
         ranked = [row["policy"] for row in document["policies"]]
         scenarios = [cell["scenario"] for cell in document["policies"][0]["scenarios"]]
         scores = scores_of(evaluation.runs, ranked, scenarios, document["seeds"])
@@ -300,30 +293,15 @@ def leaderboard(
     policies: Annotated[
         Path, typer.Option(metavar="YAML", help="Evaluate the policies of this list.")
     ] = LEADERBOARD,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Use N processes. Default: one for each core."),
-    ] = None,
+    jobs: options.Jobs = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the page to this file.")] = Path(
         "results/reports/leaderboard.md"
     ),
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Write the evaluations to this folder.")
     ] = Path("results/leaderboard"),
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue an interrupted evaluation: skip what the results already hold.",
-        ),
-    ] = False,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Run on the Ray cluster at this address. Default: on this machine alone.",
-        ),
-    ] = None,
+    resume: options.Resume = False,
+    address: options.Address = None,
 ) -> None:
     """Evaluate the leaderboard's policies, and write its page, JSON and picture."""
     entries = load_entries(policies)
@@ -377,7 +355,3 @@ def _announce(sections: list[Section], workers: int, resume: bool) -> None:
     for section, keys in wanted:
         kept = keys & read_finished(section.folder).keys() if resume else ()
         say(f"  {section.title}: {len(keys) - len(kept)} to run of {len(keys)}")
-
-
-def _command() -> str:
-    return " ".join([COMMAND, *sys.argv[2:]])

@@ -18,7 +18,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import METRICS, OF_FLOWS, OF_RUNS, OF_TRAFFIC, TRAFFIC_METRICS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.window import WHOLE, Window
-from quicgym.jobs import Workers, report_outcome
+from quicgym.jobs import Workers
 from quicgym.plot_style import display_name
 from quicgym.yaml_files import closest
 
@@ -111,11 +111,9 @@ def run_evaluate(
         pcap=pcap,
         command=command,
     )
-    outcome, document = evaluation.outcome, evaluation.document
-    interrupted = report_outcome(outcome, evaluation.jobs, directory, command, resumed=resume)
-    if interrupted or document is None:
+    document = evaluation.document
+    if document is None:
         return 130
-    report_missing(document)
     _report_blocked(evaluation.runs)
     if format == "json":
         print(json.dumps(document, indent=1, allow_nan=False))
@@ -133,7 +131,7 @@ def run_evaluate(
         f"intervals.parquet), the time series of seed {first_seed} (series) and "
         f"{len(evaluation.figures)} pictures (figures) are in {directory}; read {report} first"
     )
-    return 1 if outcome.failures else 0
+    return 1 if evaluation.outcome.failures else 0
 
 
 def _report_blocked(runs: pd.DataFrame) -> None:
@@ -159,19 +157,6 @@ def expand(policies: Sequence[str]) -> list[str]:
     for choice in policies or [ALL_BASELINES]:
         found |= dict.fromkeys(BASELINES if choice == ALL_BASELINES else [choice])
     return list(found)
-
-
-def report_missing(document: dict[str, Any]) -> None:
-    """Says on standard error which policies have no aggregate, and why."""
-    for policy in dict.fromkeys(cell["policy"] for cell in document["missing"]):
-        cells = [
-            f"{cell['scenario']} seed {cell['seed']}"
-            for cell in document["missing"]
-            if cell["policy"] == policy
-        ]
-        say(f"{policy}: no aggregate, because runs are missing: {', '.join(cells)}")
-    if document["missing"]:
-        say("the same command with --resume runs only what is missing")
 
 
 def notable_differences(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs, with
 from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate, seed_intervals
 from quicgym.agents.policies.by_name import policy_kind, split_alias
+from quicgym.console import say
 from quicgym.envs.rewards import AnyReward, Reward
 from quicgym.envs.scenarios.mixtures import Mixture
 from quicgym.envs.scenarios.model import Scenario
@@ -33,7 +34,7 @@ from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
-from quicgym.jobs import RUNS_FILE, Outcome, Workers, as_workers, run_jobs
+from quicgym.jobs import RUNS_FILE, Outcome, Workers, as_workers, report_outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
 
@@ -114,8 +115,11 @@ def evaluate(
     qlog: PacketLogs | None = None,
     pcap: PacketLogs | None = None,
     command: str = "",
+    again: str = "",
 ) -> Evaluation:
     """Runs every policy in every scenario with so many seeds, and sums it up.
+
+    Says on standard error which runs failed, and after Ctrl-C how to continue.
 
     Args:
         policies: Policies, as `find_policy` takes them.
@@ -139,6 +143,7 @@ def evaluate(
         qlog: Where qlog files of the first seed go, on the native engine; None: there are none.
         pcap: Where pcap files of the first seed go, on ns-3; None: there are none.
         command: The command line, to be kept with the results.
+        again: The command line that continues an interrupted evaluation; empty: `command`.
 
     Raises:
         RunError: The directory cannot be written to, or another command writes there.
@@ -174,7 +179,7 @@ def evaluate(
         outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
         finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
         runs = _rows(finished, asked.entries)
-        if outcome.interrupted:
+        if report_outcome(outcome, jobs, directory, again or command, resumed=resume):
             return Evaluation(jobs, outcome, runs, None)
         policies_of_jobs = [job.steering for job in jobs if isinstance(job.steering, PolicyChoice)]
         fingerprints = {
@@ -191,12 +196,27 @@ def evaluate(
             "policy_flows": [min(open_flows), max(open_flows)],
         }
         document = _write(directory, asked, runs, kinds, more)
+        _report_missing(document, resume)
         pictures: Sequence[Path] = ()
         if figure_format is not None:
             pictures = _draw(
                 document, runs, asked.entries, directory / "figures", figure_format, figures
             )
         return Evaluation(jobs, outcome, runs, document, pictures)
+
+
+def _report_missing(document: dict[str, Any], resumed: bool) -> None:
+    """Says on standard error which policies have no aggregate, and why."""
+    for policy in dict.fromkeys(cell["policy"] for cell in document["missing"]):
+        cells = [
+            f"{cell['scenario']} seed {cell['seed']}"
+            for cell in document["missing"]
+            if cell["policy"] == policy
+        ]
+        say(f"{policy}: no aggregate, because runs are missing: {', '.join(cells)}")
+    if document["missing"]:
+        again = "the same command" if resumed else "the same command with --resume"
+        say(f"{again} runs only what is missing")
 
 
 def keep_runs(
