@@ -58,15 +58,15 @@ class LeaderboardSuite:
 
 SUITES = {
     "papers": LeaderboardSuite(
-        {"native": 40, "ns3": 2},
+        {"native": 10, "ns3": 2},
         "The papers' wired experiments: 1 to 17.5 Mbps, one to five flows.",
     ),
     "heldout": LeaderboardSuite(
-        {"native": 16, "ns3": 2},
+        {"native": 4, "ns3": 2},
         "Paths of 1 to 200 Mbps and 10 to 600 ms that training never draws.",
     ),
     "stress": LeaderboardSuite(
-        {"native": 4},
+        {"native": 2},
         "The widest networks: 0.1 to 500 Mbps, 2 ms to 1.5 s, all queue disciplines, cellular "
         "traces, outages, reordering, policers, short flows, up to 16 flows. Training never draws "
         "these paths.",
@@ -103,7 +103,7 @@ SUITES = {
         "Local networks: 0.2 to 10 ms, up to 1 Gbps.",
     ),
     "heldout-long-fat": LeaderboardSuite(
-        {"native": 2},
+        {"native": 1},
         "20 to 500 Mbps at 100 to 600 ms.",
     ),
 }

@@ -53,7 +53,9 @@ def series(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     cycles = [row["gain_cycle"] for row in rows]
     return {
         "time_s": np.array([row["time_s"] for row in rows]),
-        "share": np.array([row["info"]["throughput_share"] for row in rows]),
+        "utilisation": np.array(
+            [row["info"]["throughput_mbps"] / row["info"]["capacity_mbps"] for row in rows]
+        ),
         "loss": np.array([row["info"]["loss_rate"] for row in rows]),
         "gamma": np.minimum([row["gamma"][0] for row in rows], NEVER),
         "beta": np.array([row["beta"][0] for row in rows]),
@@ -71,7 +73,7 @@ def draw(curves: dict[str, dict[str, np.ndarray]], out: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    titles = ("share, loss", "γ (packets)", "β", "gains", "phases", "α")
+    titles = ("utilisation, loss", "γ (packets)", "β", "gains", "phases", "α")
     with pyplot.rc_context({**STYLE, "font.size": 6, "axes.titlesize": 6, "lines.linewidth": 0.7}):
         figure, axes = pyplot.subplots(
             len(titles), len(curves), sharex="col", sharey="row", figsize=(TWO_COLUMNS, 5.6)
@@ -80,9 +82,9 @@ def draw(curves: dict[str, dict[str, np.ndarray]], out: Path) -> None:
             time = curve["time_s"]
             of_network = axes[:, column]
             of_network[0].set_title(NETWORKS[name])
-            of_network[0].plot(time, curve["share"], color=BLUE, label="throughput share")
+            of_network[0].plot(time, curve["utilisation"], color=BLUE, label="of the capacity")
             of_network[0].plot(time, curve["loss"], color=VERMILION, label="loss rate")
-            of_network[0].set_ylim(0, 1.3)
+            of_network[0].set_ylim(0, 1.15)
             of_network[1].plot(time, curve["gamma"], color=GREEN)
             of_network[1].set_ylim(0, NEVER * 1.05)
             of_network[2].plot(time, curve["beta"], color=GREEN)
@@ -91,12 +93,13 @@ def draw(curves: dict[str, dict[str, np.ndarray]], out: Path) -> None:
             )
             of_network[3].axhline(1, color=GREY, linewidth=0.5)
             of_network[4].plot(time, curve["phases"], color=GREEN)
-            of_network[4].set_yscale("log", base=2)
+            of_network[4].set_ylim(0, 8.5)
             of_network[5].plot(time, curve["alpha"], color=GREEN)
+            of_network[5].set_ylim(-0.02, 1)
             of_network[5].set_xlabel("time (s)")
         for row, title in zip(axes, titles, strict=True):
             row[0].set_ylabel(title)
-        axes[0, 0].legend(loc="center right")
+        axes[0, 0].legend(loc="center right", fontsize=5)
         figure.savefig(out)
 
 
