@@ -122,7 +122,7 @@ def test_papers_and_the_leaderboard_in_a_cluster_are_those_of_this_machine(
     (files / "list.yaml").write_text("- {name: C, policy: cubic, kind: baseline}\n")
     for folder, more in (("local", ()), ("cluster", ("--address", ray_cluster))):
         done = quicgym(*("papers", "--paper", "small.yaml", "--seeds", "2", "--out", folder), *more)
-        assert "8 simulations with" in done.stderr
+        assert "8 runs, papers.json" in done.stderr
         quicgym(
             *(
                 "leaderboard",

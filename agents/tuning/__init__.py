@@ -1,1 +1,1 @@
-"""Sweeps of controller parameters and searches for hyperparameters, over Ray Tune."""
+"""Sweeps of a controller's parameters or a training's hyperparameters, over Ray Tune."""

@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from quicgym.agents.tuning.space import Setting, ValueRange, rounded
+from quicgym.agents.tuning.space import Setting, ValueRange, draws, rounded
 from quicgym.controllers import ControllerInfo, absolute, is_place
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.rewards import REWARDS
@@ -45,7 +45,7 @@ class SweptParameter(ValueRange):
     """The values of one parameter: a range, or a list of values.
 
     Attributes:
-        count: Number of values that a grid takes from the range; other searches draw from all of
+        count: Number of values that a grid takes from the range; others draw from all of
             it.
         values: List of values, in place of a range. For a parameter that is a list of numbers, each
             value is a list.
@@ -184,7 +184,7 @@ class ParameterSweep(StrictModel):
 
     @property
     def trials(self) -> int:
-        """How many settings are searched; the published one may come on top."""
+        """How many settings are tried; the published one may come on top."""
         if self.search == "grid":
             return math.prod(len(swept.grid()) for swept in self.parameters.values())
         assert self.samples is not None
@@ -202,15 +202,10 @@ class ParameterSweep(StrictModel):
 
     def listed_settings(self) -> list[Setting]:
         """Returns the settings of a grid or of independent draws, in the order of their trials."""
-        names, swept = list(self.parameters), list(self.parameters.values())
         if self.search == "grid":
-            product = itertools.product(*(entry.grid() for entry in swept))
-            return [dict(zip(names, values, strict=True)) for values in product]
-        rng = np.random.default_rng(self.seed)
-        return [
-            {name: entry.draw(rng) for name, entry in self.parameters.items()}
-            for _ in range(self.trials)
-        ]
+            product = itertools.product(*(swept.grid() for swept in self.parameters.values()))
+            return [dict(zip(self.parameters, values, strict=True)) for values in product]
+        return draws(self.parameters, self.trials, self.seed)
 
     @property
     def seed_range(self) -> range:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -88,15 +89,10 @@ class ParameterStudy(Study[ParameterTrial]):
         numbers = range(len(settings))
         if config.search == "optuna":
             numbers = range(len(settings) + config.trials)
-            before = _read(folder, numbers[len(settings) :])
-            plan = Plan(
-                self.name,
-                "objective",
-                config.mode,
-                {number: trial.setting for number, trial in before.items()},
-                [number for number in numbers[len(settings) :] if number not in before],
-                config.parameters,
-                config.seed,
+            chosen = numbers[len(settings) :]
+            before = {number: trial.setting for number, trial in _read(folder, chosen).items()}
+            plan = replace(
+                plan, settings=before, numbers=chosen, space=config.parameters, seed=config.seed
             )
             failed |= self._run(plan, directory, jobs)
         self.trials = [

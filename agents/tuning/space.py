@@ -87,6 +87,12 @@ Setting = dict[str, Any]
 """A value of each field."""
 
 
+def draws(space: Space, count: int, seed: int) -> list[Setting]:
+    """Returns the settings of independent draws, in the order of their trials."""
+    rng = np.random.default_rng(seed)
+    return [{name: field.draw(rng) for name, field in space.items()} for _ in range(count)]
+
+
 def place_in(values: Sequence[Any], value: Any) -> int:
     """Returns where a value stands in a list; 1, 1.0 and True are equal, and not the same."""
     return [json.dumps(entry) for entry in values].index(json.dumps(value))

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from quicgym.agents.training.configuration import (
@@ -30,20 +29,20 @@ from quicgym.agents.training.configuration import (
     read_fields,
     value_of,
 )
-from quicgym.agents.tuning.space import Setting, ValueRange
+from quicgym.agents.tuning.space import Setting, ValueRange, draws
 from quicgym.envs.scenarios.fields import Name
 from quicgym.validation import StrictModel, validated
 
-SEARCHED = ("hyperparameters", "network", "start", "environment")
+SWEPT = ("hyperparameters", "network", "start", "environment")
 # What the trials are compared by, or what changes no policy.
-_NOT_SEARCHED = ("environment.reward", "environment.threads")
+_NOT_SWEPT = ("environment.reward", "environment.threads")
 _OF_SCHEDULER = {
     "asha": ("grace_steps", "reduction_factor", "search"),
     "pbt": ("perturbation_steps",),
 }
 
 
-class SearchedField(ValueRange):
+class SweptField(ValueRange):
     """The values of one training field: a range, or a list of any values that the field takes."""
 
     @staticmethod
@@ -77,7 +76,7 @@ class HyperparameterSweep(StrictModel):
         scheduler: Scheduler of the trials. "asha" (asynchronous successive halving, Li et al.,
             MLSys 2020) stops bad trials early. With "pbt" (population-based training, Jaderberg et
             al., 2017) bad trials continue from good ones, with hyperparameters near theirs.
-        hyperparameters: The fields that are searched.
+        hyperparameters: The fields that are swept.
         samples: Trials; with pbt the population.
         seed: Seed of the draws. Each trial's training has the seed of `training`.
         grace_steps: Number of steps before which asha stops no trial.
@@ -93,7 +92,7 @@ class HyperparameterSweep(StrictModel):
     training: str
     changes: dict[str, Any] = {}
     scheduler: Literal["asha", "pbt"]
-    hyperparameters: dict[str, SearchedField] = Field(min_length=1)
+    hyperparameters: dict[str, SweptField] = Field(min_length=1)
     samples: int = Field(ge=2, le=10_000)
     seed: int = Field(default=0, ge=0, le=2**32 - 1)
     grace_steps: int | None = Field(default=None, ge=1)
@@ -110,11 +109,10 @@ class HyperparameterSweep(StrictModel):
 
     def draws(self) -> list[Setting]:
         """Returns the settings of independent draws, in the order of their trials."""
-        rng = np.random.default_rng(self.seed)
-        return [
-            {name: field.draw(rng) for name, field in self.hyperparameters.items()}
-            for _ in range(self.samples)
-        ]
+        return draws(self.hyperparameters, self.samples, self.seed)
+
+
+RANGE_FIELDS = set(SweptField.model_fields)
 
 
 @dataclass(frozen=True)
@@ -129,13 +127,13 @@ class TrainingSweep:
 
     def trial(self, setting: Setting) -> TrainingConfig:
         """Returns what a trial trains, on one thread; ConfigError where the setting is wrong."""
-        data = _nested({**_flat_fields(self.fields), **setting, "environment.threads": 1})
+        data = _nested({**_flat(self.fields), **setting, "environment.threads": 1})
         return validated(TrainingConfig, data, self.file, ConfigError)
 
     def train_command(self, setting: Setting) -> str:
         """Returns the command that trains with a setting."""
-        changes = {**_flat_fields(self.config.changes), **setting}
-        texts = [f"{name}={SearchedField.text(value)}" for name, value in changes.items()]
+        changes = {**_flat(self.config.changes), **setting}
+        texts = [f"{name}={SweptField.text(value)}" for name, value in changes.items()]
         return shlex.join(["quicgym", "train", self.config.training, *texts])
 
 
@@ -146,7 +144,7 @@ def training_sweep(data: dict[str, Any], changes: Sequence[str], file: str) -> T
     config = validated(HyperparameterSweep, changed(data, changes), file, ConfigError)
     try:
         fields = read_fields(config.training, TRAINING, "training configuration")
-        fields = _nested({**_flat_fields(fields), **_flat_fields(config.changes)})
+        fields = _nested({**_flat(fields), **_flat(config.changes)})
         training_file = f"{config.training} with changes"
         training = validated(TrainingConfig, fields, training_file, ConfigError)
     except ConfigError as error:
@@ -189,14 +187,14 @@ def _check_fields(sweep: TrainingSweep) -> None:
     config, algorithm = sweep.config, sweep.training.entry
     for name, field in config.hyperparameters.items():
         where = f"{sweep.file}: hyperparameters.{name}"
-        if name.partition(".")[0] not in SEARCHED or "." not in name or name in _NOT_SEARCHED:
+        if name.partition(".")[0] not in SWEPT or "." not in name or name in _NOT_SWEPT:
             raise ConfigError(
-                f"{where}: is not searched; give fields of the training's "
-                f"{', '.join(SEARCHED)}, but for {' and '.join(_NOT_SEARCHED)}"
+                f"{where}: cannot be swept; give fields of the training's "
+                f"{', '.join(SWEPT)}, but for {' and '.join(_NOT_SWEPT)}"
             )
         owner, _, last = name.partition(".")
         known = algorithm.mutable
-        is_mutable = owner == SEARCHED[0] and last in known
+        is_mutable = owner == SWEPT[0] and last in known
         if config.scheduler == "pbt" and not is_mutable:
             raise ConfigError(
                 f"{where}: cannot change during a run, as pbt does; give some of "
@@ -211,19 +209,14 @@ def _check_fields(sweep: TrainingSweep) -> None:
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Returns {"network": {"hidden_sizes": RANGE}} as {"network.hidden_sizes": RANGE}."""
+    """Returns {"network": {"hidden_sizes": VALUE}} as {"network.hidden_sizes": VALUE}.
+
+    A range or a list of values, such as {"values": [1, 2]}, stays as it is.
+    """
     flat: dict[str, Any] = {}
     for key, value in data.items():
-        is_range = not isinstance(value, dict) or set(value) & set(SearchedField.model_fields)
-        flat |= {f"{prefix}{key}": value} if is_range else _flat(value, f"{prefix}{key}.")
-    return flat
-
-
-def _flat_fields(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in data.items():
-        nested = isinstance(value, dict) and value
-        flat |= _flat_fields(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+        nested = isinstance(value, dict) and value and not set(value) & RANGE_FIELDS
+        flat |= _flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
     return flat
 
 

@@ -34,7 +34,7 @@ from quicgym.agents.tuning.study import (
     short,
     text_table,
 )
-from quicgym.agents.tuning.training_config import HyperparameterSweep, SearchedField, TrainingSweep
+from quicgym.agents.tuning.training_config import HyperparameterSweep, SweptField, TrainingSweep
 from quicgym.agents.tuning.training_trial import POLICY, Progress, reached, run_trial, starts
 from quicgym.agents.tuning.trials import Plan, run_trials, tune
 from quicgym.console import print_whole, wide_console
@@ -125,8 +125,7 @@ class TrainingStudy(Study[TrainingTrial]):
         }
         plan = Plan(self.name, METRIC, "max", before, steps=self.sweep.training.steps)
         if config.search == "optuna":
-            others = [number for number in numbers if number not in before]
-            plan = replace(plan, chosen=others, space=config.hyperparameters, seed=config.seed)
+            plan = replace(plan, numbers=numbers, space=config.hyperparameters, seed=config.seed)
         else:
             plan = replace(plan, settings={**dict(enumerate(config.draws())), **before})
         random.seed(config.seed)  # with it, Ray's PBT chooses whom to go on from
@@ -233,7 +232,7 @@ class TrainingStudy(Study[TrainingTrial]):
             Curve(
                 f"trial-{trial.name}",
                 {
-                    name: value if isinstance(value, SETTING_TYPES) else SearchedField.text(value)
+                    name: value if isinstance(value, SETTING_TYPES) else SweptField.text(value)
                     for name, value in trial.setting.items()
                 },
                 evaluations(directory / TRIALS_FOLDER / trial.name),
@@ -303,7 +302,7 @@ class TrainingStudy(Study[TrainingTrial]):
             (
                 "-" if trial.error else str(rank),
                 trial.name,
-                *(SearchedField.text(trial.setting[name]) for name in names),
+                *(SweptField.text(trial.setting[name]) for name in names),
                 f"{trial.progress.best_reward:.4f}",
                 f"{trial.progress.best_step:,}",
                 f"{trial.progress.step:,}",
@@ -328,12 +327,12 @@ class TrainingStudy(Study[TrainingTrial]):
 def _in_words(entry: Mapping[str, Any]) -> str:
     """One entry of a trial's schedule."""
     setting = ", ".join(
-        f"{name}={SearchedField.text(value)}" for name, value in entry["setting"].items()
+        f"{name}={SweptField.text(value)}" for name, value in entry["setting"].items()
     )
     return f"  {setting}  from step {entry['step']:,} on, trial {entry['trial']}"
 
 
-def _is_number(field: SearchedField) -> bool:
+def _is_number(field: SweptField) -> bool:
     """Whether all its values are numbers, so that a column can be of one type."""
     return field.values is None or all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in field.values
@@ -363,7 +362,7 @@ class Explore:
     """
 
     def __init__(self, config: HyperparameterSweep) -> None:
-        """Begins with the search's seed."""
+        """Begins with the sweep's seed."""
         self._fields = config.hyperparameters
         self._rng = np.random.default_rng([config.seed, 1])
 
@@ -377,7 +376,7 @@ class Explore:
         }
         return {"trial": {**config["trial"], "setting": setting}}
 
-    def _near(self, field: SearchedField, value: Any) -> Any:
+    def _near(self, field: SweptField, value: Any) -> Any:
         up = bool(self._rng.integers(2))
         if field.values is not None:
             place = place_in(field.values, value) + (1 if up else -1)

@@ -87,7 +87,7 @@ class Plan:
         mode: Whether it is to be high or low: "max" or "min".
         settings: Settings of the trials by their numbers. Those that Optuna chose before a kill are
             among them.
-        chosen: Numbers of the trials whose settings Optuna has yet to choose.
+        numbers: Numbers of all trials where Optuna chooses the settings of the others.
         space: Space that Optuna chooses from; None: it does not choose.
         seed: Seed of Optuna's choice.
         steps: Number of steps of a trial, so that one under way counts in part; None: it does not.
@@ -97,7 +97,7 @@ class Plan:
     metric: str
     mode: str
     settings: Mapping[int, Setting]
-    chosen: Sequence[int] = ()
+    numbers: Sequence[int] = ()
     space: Space | None = None
     seed: int = 0
     steps: int | None = None
@@ -123,7 +123,7 @@ def run_trials(
     KeyboardInterrupt where some trials have not ended: Ray Tune takes Ctrl-C, and ends.
     """
     listed = [{"number": number, "setting": plan.settings[number]} for number in plan.settings]
-    count = len(listed) + len(plan.chosen)
+    count = len(plan.numbers or listed)
     if count == 0:
         return {}
     shutil.rmtree(folder, ignore_errors=True)  # of a sweep that was killed
@@ -205,7 +205,8 @@ class _Optuna(OptunaSearch):
             points_to_evaluate=[encode(plan.space, trial["setting"]) for trial in listed],
         )
         self._fields = plan.space
-        self._numbers = [*plan.settings, *plan.chosen]
+        others = [number for number in plan.numbers if number not in plan.settings]
+        self._numbers = [*plan.settings, *others]
 
     def suggest(self, trial_id: str) -> Any:
         """Called by Ray Tune."""

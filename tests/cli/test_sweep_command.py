@@ -18,6 +18,7 @@ import pytest
 import yaml
 from conftest import IN_CLUSTER, Command
 from helpers.commands import run_process, says, start_process
+from helpers.training import hparams_of
 
 from quicgym import load_scenario
 from quicgym.agents.evaluation.rollouts import play
@@ -156,9 +157,6 @@ def check_document(folder: Path) -> None:
 
 def check_pictures_and_hparams(folder: Path) -> None:
     """They can be read back."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from tensorboard.plugins.hparams import plugin_data_pb2
-
     captions, picture = sorted((folder / "out/figures").iterdir())
     assert (captions.name, picture.name) == ("captions.md", "gamma-beta.png")
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -167,10 +165,7 @@ def check_pictures_and_hparams(folder: Path) -> None:
     assert places[0].name == f"1,gamma={best['gamma']:g},beta={best['beta']:g}"
     found = set()
     for place in places:
-        events = EventAccumulator(str(place)).Reload()
-        data = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
-        start = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
-        values = {name: value.number_value for name, value in start.hparams.items()}
+        events, values = hparams_of(place)
         (objective,) = events.Scalars("sweep/objective")
         found.add((values["gamma"], values["beta"], objective.value))
         assert {f"evaluation/{metric}" for metric in EVALUATED} <= set(events.Tags()["scalars"])

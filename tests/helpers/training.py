@@ -166,3 +166,16 @@ def install_algorithm(site: Path, package: str, code: str, *names: str) -> None:
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     entries = "".join(f"{name} = {package}:ALGORITHM\n" for name in names)
     (information / "entry_points.txt").write_text(f"[quicgym.algorithms]\n{entries}")
+
+
+def hparams_of(run: Path) -> tuple[Any, dict[str, Any]]:
+    """Events of a TensorBoard run, and the values of its row of the page HParams."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    events = EventAccumulator(str(run)).Reload()
+    data = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+    start = HParamsPluginData.FromString(data).session_start_info
+    return events, {
+        name: getattr(value, value.WhichOneof("kind")) for name, value in start.hparams.items()
+    }

@@ -25,7 +25,7 @@ def test_optuna_goes_on_from_the_settings_that_it_chose_before_a_kill(tmp_path: 
             raise ValueError("too small")
         return {"value": setting["size"]}
 
-    plan = Plan("mine", "value", "max", before, [1, 3], space, seed=1)
+    plan = Plan("mine", "value", "max", before, range(4), space, seed=1)
     with running_ray(None, 1):
         failed = run_trials(trial, plan, tmp_path / "ray", 1, given={"folder": tmp_path})
     assert not (tmp_path / "ray").exists()
