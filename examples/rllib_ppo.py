@@ -1,6 +1,6 @@
 """PPO of RLlib with env runners in Ray's processes, on this machine or on a Ray cluster.
 
-    pip install 'quicgym[examples]'
+    pip install '.[examples]'      # in a checkout
     python rllib_ppo.py
     python rllib_ppo.py --address auto --env-runners 32    # of a cluster that `ray start` has made
     quicgym evaluate --policy ibcca rllib_ppo.py:trained --suite training-50 --seeds 1000

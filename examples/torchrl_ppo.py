@@ -1,6 +1,6 @@
 """PPO with the parts of TorchRL: its collector, advantages and loss over a vector environment.
 
-    pip install 'quicgym[examples]'
+    pip install '.[examples]'      # in a checkout
     python torchrl_ppo.py
     quicgym evaluate --policy ibcca torchrl_ppo.py:trained --suite training-50 --seeds 1000
 

@@ -90,7 +90,7 @@ def find_kernel() -> Kernel:
     if name not in plugins.installed("kernel"):
         raise UserError(
             "controllers in the kernel's TCP are a package of their own, which is not installed; "
-            f"run `pip install quicgym-{name}`, or in a checkout `pip install ./real/{name}`"
+            f"run `pip install . ./real/{name}` in a checkout of quicgym"
         )
     kernel: Kernel = plugins.load("kernel", name)
     return kernel

@@ -232,8 +232,8 @@ def find_stack(name: str | None) -> Stack:
         what = "no QUIC stack is installed" if name is None else f"stack {name!r} is not installed"
         others = f"; {closest(name or '', known)}" if known else ""
         raise UserError(
-            f"{what}{others}. Each stack is a package, quicgym-NAME: run `pip install "
-            f"quicgym-{name or 'NAME'}`, or in a checkout `pip install ./real/{name or 'NAME'}`"
+            f"{what}{others}. Each stack is a package of its own: run `pip install . "
+            f"./real/{name or 'NAME'}` in a checkout of quicgym"
         )
     stack: Stack = plugins.load("stack", name)
     return stack

@@ -205,7 +205,7 @@ def test_what_needs_an_extra_names_it() -> None:
     assert len(done.stdout.splitlines()) == len(NEEDS_AN_EXTRA), done.stderr
     for line, (code, extra) in zip(done.stdout.splitlines(), NEEDS_AN_EXTRA.items(), strict=True):
         assert line.startswith("MissingExtraError "), (code, line)
-        assert f"pip install 'quicgym[{extra}]'" in line, (code, line)
+        assert f"pip install '.[{extra}]'" in line, (code, line)
 
 
 def test_a_command_names_the_extra_that_it_needs() -> None:
@@ -227,7 +227,7 @@ def test_a_command_names_the_extra_that_it_needs() -> None:
     assert len(done.stdout.splitlines()) == len(COMMANDS), done.stderr
     for line, (command, extra) in zip(done.stdout.splitlines(), COMMANDS.items(), strict=True):
         assert line.startswith("2 " if extra else "0 "), (command, line)
-        assert extra is None or f"pip install 'quicgym[{extra}]'" in line, (command, line)
+        assert extra is None or f"pip install '.[{extra}]'" in line, (command, line)
         assert "Traceback" not in line
 
 

@@ -42,8 +42,8 @@ class MissingExtraError(UserError, ImportError):
         extras = {"train": "dev,all", "examples": "dev,all,examples"}.get(extra)
         command = f"make setup EXTRAS={extras}" if extras else "make setup"
         super().__init__(
-            f"{what}; install quicgym with the extra `{extra}`: pip install 'quicgym[{extra}]', or "
-            f"`{command}` in a checkout"
+            f"{what}; in a checkout of quicgym, install the extra `{extra}`: "
+            f"pip install '.[{extra}]', or `{command}`"
         )
         self._arguments = (what, extra)
 

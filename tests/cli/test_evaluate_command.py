@@ -686,7 +686,7 @@ def test_without_the_extra_the_message_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
-    with pytest.raises(MissingExtraError, match=r"to train a policy needs .*quicgym\[train\]"):
+    with pytest.raises(MissingExtraError, match=r"to train a policy needs .*'\.\[train\]'"):
         load_policy("tuning").actor  # noqa: B018
-    with pytest.raises(MissingExtraError, match=r"Stable-Baselines3 .*quicgym\[train\]"):
+    with pytest.raises(MissingExtraError, match=r"Stable-Baselines3 .*'\.\[train\]'"):
         load_policy(tmp_path / "model.zip", trust_zip=True)

@@ -267,7 +267,7 @@ decisions = quicgym.Decisions("strict_tuning")
         ("def f():\n    1 / 0\n\nf()", r"agent.py:2: ZeroDivisionError: division by zero$"),
         ("import sys\nsys.exit(2)", r"agent.py:2: SystemExit: 2; put what is for the script alone"),
         ("raise ModuleNotFoundError('none', name='torch')",
-         r"agent.py:1: ModuleNotFoundError: none; .*pip install 'quicgym\[train\]'"),
+         r"agent.py:1: ModuleNotFoundError: none; .*pip install '\.\[train\]'"),
         ("polcy = 1", r"agent.py: has no object 'policy'; did you mean polcy\?"),
         ("decisions = 'rate'\npolicy = lambda rows: 0", r"`decisions` is 'rate'; set `decisions ="),
         ("class policy:\n    def __init__(self, size): pass", r"is a class that needs arguments"),
