@@ -10,7 +10,6 @@ from conftest import Command
 
 from quicgym import load_scenario
 from quicgym.envs.scenarios.engines import ENGINES
-from quicgym.envs.simulation.metrics import OF_TRAFFIC, metrics_table
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {
@@ -58,6 +57,5 @@ def test_examples_of_networks_are_for_both_engines(
             load_scenario(tmp_path / f"{name}.yaml").check_engine(engine)
 
 
-def test_traffic_has_an_example_of_each_and_the_table_of_metrics() -> None:
+def test_traffic_has_an_example_of_each() -> None:
     assert set(EXAMPLES["traffic.md"]) == {*("short-flows", "requests", "page", "video", "call")}
-    assert metrics_table(OF_TRAFFIC) in PAGES["traffic.md"]
