@@ -31,7 +31,8 @@ def check_number(
 class StrictModel(BaseModel):
     """A model of a file's fields: frozen, without unknown fields, infinity and NaN."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    # Most programs use few of the models that they import, so each is built on its first use.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 def problem(field: str, value: Any, text: str, remedy: str) -> PydanticCustomError:

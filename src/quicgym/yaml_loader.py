@@ -6,10 +6,10 @@ Numbers with an exponent, such as 1e-3, are numbers as in YAML 1.2. PyYAML reads
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from yaml.composer import ComposerError
+from yaml.composer import Composer, ComposerError
 
 
 def parse_yaml(text: str) -> Any:
@@ -20,7 +20,18 @@ def parse_yaml(text: str) -> Any:
         raise yaml.YAMLError(str(error)) from None
 
 
-class _Loader(yaml.SafeLoader):
+if TYPE_CHECKING or not yaml.__with_libyaml__:
+    _SafeLoader = yaml.SafeLoader
+else:
+    # libyaml's parser is several times as fast. It brings a composer of its own, which nobody can
+    # extend, so Python's stands before it.
+    class _SafeLoader(Composer, yaml.CSafeLoader):
+        def __init__(self, stream: str) -> None:
+            yaml.CSafeLoader.__init__(self, stream)
+            Composer.__init__(self)
+
+
+class _Loader(_SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
         first: dict[tuple[str, str], int] = {}

@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from quicgym import controllers as catalogue
 from quicgym.benchmarks import options
@@ -33,6 +32,8 @@ def controllers(
 
     Controllers that other installed packages bring stand at the end.
     """
+    from rich.table import Table
+
     known = catalogue.names()
     for pattern in name or ():
         if not any(fnmatchcase(entry, pattern) for entry in known):

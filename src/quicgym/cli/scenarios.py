@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from quicgym.console import wide_console
 from quicgym.envs import load_scenario, scenario_names
 
@@ -12,6 +10,8 @@ EXAMPLES = ("quicgym scenarios", "quicgym scenarios | grep wireless")
 
 def scenarios() -> None:
     """List the scenarios that come with quicgym, with their flows and sources."""
+    from rich.table import Table
+
     output = Table(box=None, pad_edge=False)
     output.add_column("scenario", no_wrap=True)
     output.add_column("flows", justify="right")
