@@ -56,7 +56,7 @@ $(VENV)/installed: $(REQUIREMENTS) $(SOURCES)
 
 setup: $(VENV)/installed
 
-# What the targets below need: after `make develop` that is there, and imports build what has changed.
+# The installation that the targets below need. After `make develop` it exists, and imports build what has changed.
 QUICGYM := $(if $(wildcard $(VENV)/developed),$(REQUIREMENTS),$(VENV)/installed)
 
 # The checkout's Python files are imported, and C++ is built again when it has changed. `make setup` undoes it.
@@ -72,7 +72,7 @@ baselines: $(QUICGYM)
 # Tests that share what takes long to start run in one process.
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
-# What needs neither PyTorch nor Ray.
+# Runs the tests that need neither PyTorch nor Ray.
 test: $(QUICGYM)
 	$(PYTEST) -m "not long and not train" $(ARGS)
 

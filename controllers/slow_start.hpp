@@ -42,7 +42,7 @@ public:
 
     // Conservative slow start (CSS) has lasted CSS_ROUNDS: congestion avoidance begins.
     bool done() const { return conservative_rounds_ >= kConservativeRounds; }
-    // What an acknowledged byte adds to the window.
+    // How many bytes an acknowledged byte adds to the window.
     double growth() const { return conservative_ ? kConservativeGrowth : 1.0; }
 
 private:
@@ -141,7 +141,7 @@ private:
 // yet.
 class SlowStartExit {
 public:
-    // What an acknowledged byte adds to the window.
+    // How many bytes an acknowledged byte adds to the window.
     double growth(double parameter, bool first) const {
         return first && kind(parameter) == SlowStart::hystart_plus_plus ? plus_plus_.growth() : 1.0;
     }

@@ -41,7 +41,7 @@ const std::vector<Discipline>& disciplines();
 // Null where there is none of that name.
 const Discipline* find_discipline(const std::string& name);
 
-// What the discipline of a link's queue cannot do; the field is one of the queue's.
+// Says what the discipline of a link's queue cannot do; the field is one of the queue's.
 std::optional<Problem> queue_problem(const Link& link);
 
 // Throws std::invalid_argument for it; `where` names the link.

@@ -34,7 +34,7 @@ from quicgym.envs.scenarios.fields import Name
 from quicgym.validation import StrictModel, validated
 
 SWEPT = ("hyperparameters", "network", "start", "environment")
-# What the trials are compared by, or what changes no policy.
+# Fields by which trials are compared, or that change no policy.
 _NOT_SWEPT = ("environment.reward", "environment.threads")
 _OF_SCHEDULER = {
     "asha": ("grace_steps", "reduction_factor", "search"),

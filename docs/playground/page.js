@@ -27,7 +27,7 @@ const shown = (value) => (value === Infinity ? "inf" : String(value));
 // A number that is as short as its slider is coarse.
 const rounded = (value) => (Number.isFinite(value) ? Number(value.toPrecision(3)) : value);
 
-// What a text stands for; throws an Error whose message says what is wrong and what would be right.
+// Returns the value of a text; throws an Error whose message says what is wrong and what would be right.
 function parseNumber(text, { minimum, maximum, unit = "", whole = false }) {
   const remedy = `give ${whole ? "a whole number, " : ""}${shown(minimum)} to ${shown(maximum)} ${unit}`.trim();
   const written = text.trim().toLowerCase();
@@ -217,7 +217,7 @@ function toHash() {
     for (const [name, value] of Object.entries(flow.parameters)) parts.push(`${name}=${[value].flat().map(shown).join(",")}`);
     given.append("flow", parts.join(";"));
   }
-  // As readable as an address may be.
+  // Keeps the address readable, with the characters that it may contain.
   return given.toString().replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%3B", ";").replace(/%3D/g, "=");
 }
 
@@ -484,7 +484,7 @@ function changed() {
   else if (!running) next();
 }
 
-// What no field knows alone.
+// Rules that concern several fields together.
 function crossChecks() {
   for (const [place, card] of [...byId("flows").children].entries()) {
     const flow = settings.flows[place];

@@ -28,8 +28,8 @@ namespace {
 
 using emscripten::val;
 
-// What envs/scenarios/conversion.py, links.py and paths.py do in Python. std::nearbyint rounds halves to even
-// numbers, as Python does.
+// The same as envs/scenarios/conversion.py, links.py and paths.py in Python. std::nearbyint rounds halves to
+// even numbers, as Python does.
 
 std::uint64_t whole(double value) {
     return static_cast<std::uint64_t>(std::nearbyint(value));
@@ -338,7 +338,7 @@ bool add_policy(const std::string& name, const std::string& description, const s
     }
 }
 
-// What the page offers: names, ranges and scales come from the catalogue.
+// The choices that the page offers: names, ranges and scales come from the catalogue.
 
 // Below 0 for what agents of the environment Tuning set, in their order, else 0: the page shows such
 // parameters first.

@@ -241,7 +241,7 @@ void Connection::set_application(std::uint64_t unsent_bytes, std::uint64_t block
 void Connection::flush() {
     if (!has_pending_) return;
     has_pending_ = false;
-    // As it is after the losses.
+    // The state after the losses.
     pending_.smoothed_rtt = rtt_.smoothed();
     pending_.min_rtt = rtt_.minimum();
     pending_.in_flight_bytes = in_flight_;

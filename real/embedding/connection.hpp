@@ -46,7 +46,7 @@ public:
 
     // Throws as Controller::set_parameters.
     void set_parameters(const ParameterValues& values);
-    // As it is after all that was told.
+    // The state after everything that the host has reported.
     const Controller& controller();
     FlowState state(Time now);
 
@@ -59,7 +59,7 @@ public:
     static constexpr Time kLongestRtt = 24 * 3600 * kSecond;
 
 private:
-    // Of packets whose fate is known so many are remembered, to tell a late arrival from one told twice.
+    // So many packets with a known fate are remembered, to tell a late arrival from one reported twice.
     static constexpr std::uint64_t kRemembered = 1024;
 
     void advance(Time now);  // checks the time

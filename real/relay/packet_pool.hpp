@@ -15,7 +15,7 @@ struct HeldPacket {
     std::uint8_t content[kMostPacketBytes];
 };
 
-// What a pool gives where it holds kMostHeldBytes already.
+// The answer of a pool that already holds kMostHeldBytes.
 inline constexpr std::uint32_t kNoRoom = 0xffff'ffff;
 inline constexpr std::size_t kMostHeldBytes = std::size_t{64} << 20;
 

@@ -37,7 +37,7 @@ void set_option(int socket, int level, int option, int value, const char* name) 
     if (setsockopt(socket, level, option, &value, sizeof value) != 0) fail_with(name);
 }
 
-// Of addresses, protocol and ports (RFC 8290, section 4.1): FNV-1a.
+// Hash of addresses, protocol and ports (RFC 8290, section 4.1): FNV-1a.
 std::uint32_t flow_of(const HeldPacket& packet) {
     std::uint32_t hash = 2166136261U;
     const auto add = [&](std::size_t begin, std::size_t end) {

@@ -65,7 +65,7 @@ public:
     int descriptor() const { return socket_; }
     Address local() const;
     const PortErrors& errors() const { return errors_; }
-    // What the kernel has thrown away on arrival, so far: as SO_RXQ_OVFL counts, but asked for.
+    // How many packets the kernel has dropped on arrival so far, the number that SO_RXQ_OVFL counts.
     std::uint64_t kernel_drops() const;
 
 private:

@@ -29,7 +29,7 @@
 
 namespace quicgym::relay {
 
-// What a relay has done so far.
+// Counts of what a relay has done so far.
 struct Report {
     Time elapsed = 0;                                      // since start()
     std::array<net::EmulatedNetwork::Totals, 2> totals{};  // forward, backward
@@ -75,7 +75,7 @@ public:
     // Packets that are on their way are not delivered any more. Throws what ended the thread before. Any
     // number of threads may call stop() and report().
     void stop() { worker_.stop(); }
-    // Of Clock::monotonic(); 0 before start().
+    // Time of Clock::monotonic() at the start; 0 before start().
     Time started_at() const { return start_; }
 
     // What passes is recorded. Throws std::logic_error after start(), and what EmulatedNetwork::record()

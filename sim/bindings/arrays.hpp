@@ -1,4 +1,4 @@
-// What a meter has recorded, as NumPy arrays.
+// The records of a meter, as NumPy arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -17,7 +17,7 @@ namespace quicgym {
 
 namespace {
 
-// What a C++ host guarantees is checked for callers from Python.
+// A C++ host guarantees these conditions, so they are checked for callers from Python only.
 void on_ack(Controller& controller, const AckEvent& event) {
     if (event.random == nullptr) throw std::invalid_argument("AckEvent.random is not set; give it a Random");
     controller.on_ack(event);

@@ -1,4 +1,4 @@
-// What other bindings need of the controllers' bindings.
+// Declares the parts of the controllers' bindings that other bindings need.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -20,7 +20,7 @@ namespace {
 template <class Structure>
 nb::dict layout();
 
-// What NumPy calls the type of a member.
+// Returns NumPy's name of a member's type.
 template <class Member>
 struct Format {
     static nb::object get() { return layout<Member>(); }

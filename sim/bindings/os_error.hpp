@@ -7,7 +7,7 @@
 
 namespace quicgym::bindings {
 
-// As Python knows errors of the system.
+// Calls it, and raises an error of the system as the OSError that Python knows.
 template <class Call>
 auto raising_os_error(Call call) {
     try {

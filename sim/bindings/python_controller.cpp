@@ -290,7 +290,7 @@ private:
         failing_as("_failure", function, callback, to_seconds(now_));
     }
 
-    // What the function raises becomes what the class's method `failure` makes of it.
+    // The class's method `failure` turns whatever the function raises into the error that users see.
     template <class Function, class... Arguments>
     void failing_as(const char* failure, Function function, const Arguments&... arguments) {
         try {
@@ -315,7 +315,7 @@ private:
 
     void read_window() {
         const nb::object value = read(python_->window_name);
-        // What NumPy calls an integer has an index, too; a float has none.
+        // NumPy's integers have an index, too; a float has none.
         if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr())) {
             refuse(PyExc_TypeError, "window_bytes is %R; it must be an int above 0", value.ptr());
         }

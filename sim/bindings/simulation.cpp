@@ -1,4 +1,4 @@
-// What all simulations offer to Python, and totals of flows at marks.
+// The interface of all simulations in Python, and totals of flows at marks.
 #include "sim/bindings/simulation.hpp"
 
 #include <string>

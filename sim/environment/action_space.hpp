@@ -36,7 +36,7 @@ struct ActionSpace {
     std::function<std::optional<std::vector<float>>(const ParameterValues& values)> encode{};
     // Names that stand for several coordinates, such as "gain_cycle", where a part of the space is asked for.
     std::map<std::string, std::vector<std::string>> groups{};
-    // What a part of the space keeps some parameters at, in place of the controller's own values.
+    // Values that a part of the space gives some parameters, in place of the controller's own.
     ParameterValues fixed{};
 
     std::size_t size() const { return coordinates.size(); }

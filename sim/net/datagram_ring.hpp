@@ -16,7 +16,8 @@ namespace quicgym::net {
 
 class DatagramRing {
 public:
-    // What an endpoint may write into, where `position` follows the datagrams that are kept. keep() is next.
+    // Returns a datagram that an endpoint may write into, where `position` follows the datagrams that are
+    // kept. keep() is next.
     quic::Datagram& free(std::uint64_t position) { return at(position); }
 
     // Keeps the datagram that free() gave. Those before `oldest` are not needed any more.

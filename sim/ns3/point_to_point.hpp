@@ -42,7 +42,7 @@ ns3::Ptr<ns3::PointToPointNetDevice> connect_host(const ns3::Ptr<ns3::Node>& hos
                                                   std::uint64_t rate_bits_per_second, Time delay,
                                                   std::uint32_t network);
 
-// What waits in a device's queue now; a device of connect_host() has no other.
+// Packets and bytes that wait in a device's queue now; a device of connect_host() has no other queue.
 QueueSample sample_device(const ns3::PointToPointNetDevice& device, Time now);
 
 }  // namespace quicgym::ns3_host

@@ -240,7 +240,7 @@ def test_a_resumed_run_has_the_scenarios_and_suites_it_began_with(quicgym, tmp_p
     assert description["config"]["steps"] == 320 and "steps=160" not in description["command"]
     (resumed,) = description["resumed"]
     assert "steps=320" in resumed and "--resume" in resumed
-    # Of another commit, with a note.
+    # A run of another commit continues, with a note.
     path = tmp_path / "run/run.json"
     path.write_text(json.dumps({**description, "commit": "0123abcd"}))
     assert "begun with the commit 0123abcd, this is" in resume(320)

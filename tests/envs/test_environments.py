@@ -404,7 +404,7 @@ def test_what_was_not_measured_is_nan(make):
         _, earned, _, _, info = alone.step(preset_action("bbr"))
         assert all(np.isnan(info[key]) for key in ("rtt_ms", "rtt_ratio", "flow_rtt_ms"))
         assert np.isfinite(earned)
-    # Of a longer interval, the part after the first sample counts.
+    # Only the part of a longer interval after the first sample counts.
     coarse = make(
         "quicgym/Tuning-v1",
         scenario=helper.scenario(flow_list=flows[:1], loss=0),

@@ -8,7 +8,7 @@ using fuzz::require;
 
 namespace {
 
-// Of what is accepted, the rules that endpoints rely on.
+// The rules of accepted frames on which endpoints rely.
 struct Checker : quic::FrameHandler {
     void on_ack(const quic::AckFrame& ack) {
         require(ack.range_count >= 1 && ack.range_count <= quic::kMaxAckRanges, "1 to 32 ranges");

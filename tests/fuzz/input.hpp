@@ -1,4 +1,4 @@
-// What a fuzzing target reads its choices from, and what it says when something does not hold.
+// The bytes from which a fuzzing target reads its choices, and the message where something does not hold.
 #pragma once
 
 #include <algorithm>

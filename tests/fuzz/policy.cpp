@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 
-// What is read is a policy that can decide.
+// A policy that was read can decide.
 void decide(const quicgym_policy* policy) {
     quicgym_controller* const controller = quicgym_policy_controller_new(policy, 1200, 1, 0);
     require(controller != nullptr, "a policy that is read has a controller");

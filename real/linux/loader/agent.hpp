@@ -52,7 +52,7 @@ private:
     void* handle_;
 };
 
-// What steers: a controller of the catalogue with parameters, or a policy's description.
+// Decides for a connection: a controller of the catalogue with parameters, or a policy's description.
 struct Steering {
     std::string controller;
     std::map<std::string, std::vector<double>> parameters;
@@ -107,7 +107,7 @@ public:
     ~Agent() { close(); }
 
     void close();
-    // What went wrong with a connection, "" for nothing: that connection has Reno from then on.
+    // The error of a connection, "" if there is none. A connection with an error has Reno from then on.
     std::string problem() const;
 
 private:

@@ -21,7 +21,7 @@ namespace quicgym::linux_tcp {
 
 namespace {
 
-// Of <linux/bpf.h> since Linux 6.4; the header here may be older than the kernel.
+// <linux/bpf.h> has this since Linux 6.4; the header here may be older than the kernel.
 constexpr std::uint32_t kMapIsLinked = 1U << 13;  // BPF_F_LINK
 constexpr std::uint32_t kAttachStructOps = 44;    // BPF_STRUCT_OPS
 

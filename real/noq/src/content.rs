@@ -29,7 +29,7 @@ impl Content {
         Self(bytes.into())
     }
 
-    /// What a stream has at an offset, as far as the stream goes.
+    /// Returns the bytes of a stream at an offset, up to its end.
     pub fn part(&self, stream: StreamId, offset: u64, length: u64) -> Option<Bytes> {
         if offset + length > STREAM_BYTES {
             return None;
@@ -67,7 +67,7 @@ impl Upload {
                 None => {
                     let Some(id) = connection.streams().open(Dir::Uni) else { return Ok(()) };
                     self.streams += 1;
-                    // What was lost goes first, and it is of older streams.
+                    // Lost data, which belong to older streams, go first.
                     let priority = connection.send_stream(id).set_priority(-self.streams);
                     priority.map_err(|error| error.to_string())?;
                     (id, 0)

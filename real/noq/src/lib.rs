@@ -43,7 +43,7 @@ use crate::tls::Tls;
 
 create_exception!(quicgym_noq, RunError, PyException, "A run ended before its time.");
 
-/// What ends a run before its time.
+/// The reasons that end a run before its time.
 pub enum Halt {
     Reason(String),
     Python(PyErr), // of the caller's progress
@@ -222,7 +222,7 @@ fn bind() -> PyResult<UdpSocket> {
     Ok(socket)
 }
 
-/// As far as the system permits; what does not fit is lost, as QUIC expects.
+/// Does so as far as the system permits; datagrams that do not fit are lost, as QUIC expects.
 fn enlarge_buffers(socket: &UdpSocket) {
     use std::os::fd::AsRawFd;
     let bytes: libc::c_int = 4 << 20;

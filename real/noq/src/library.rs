@@ -11,7 +11,7 @@ use std::sync::Arc;
 const API_VERSION: c_int = 1;
 const OK: c_int = 0;
 
-/// As in the header.
+/// The same layout as in the header.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Snapshot {

@@ -14,7 +14,7 @@ const WIRE_OVERHEAD: usize = 30;
 
 pub const DELIVERED: u8 = 0;
 
-/// As in the header, and so is `Interface`.
+/// The same layout as in the header, as `Interface` has it, too.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Outcome {
@@ -92,7 +92,7 @@ impl<'capsule> Network<'capsule> {
         }
     }
 
-    /// What has a fate by `end`; valid up to the next call.
+    /// Returns the packets whose fate is known by `end`; valid up to the next call.
     pub fn advance(&mut self, end: i64) -> Result<&[Outcome], String> {
         let interface = self.interface();
         let mut outcomes = ptr::null();

@@ -39,7 +39,7 @@ pub struct Peer {
     buffer: Vec<u8>,
 }
 
-/// What both sides have in common.
+/// The state that both sides have in common.
 fn transport(flow: &Flow, qlog: Option<Arc<Qlog>>) -> TransportConfig {
     let mut config = TransportConfig::default();
     let window = varint(flow.flow_control_window_bytes);

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 pub const NEVER: i64 = i64::MAX;
 
-/// What steers a flow's sender.
+/// The controller or policy of a flow's sender.
 #[derive(Clone)]
 pub enum Steering {
     Catalogue { name: String, parameters: Vec<(String, Vec<f64>)> },
@@ -26,7 +26,7 @@ pub struct Flow {
     pub max_ack_delay: i64,
 }
 
-/// Of all flows.
+/// The settings that all flows share.
 #[derive(Clone, Copy)]
 pub struct Schedule {
     pub duration: i64,

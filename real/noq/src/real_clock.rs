@@ -53,7 +53,7 @@ impl Outlet for SocketOutlet<'_> {
     }
 }
 
-/// What the threads of a run share.
+/// The state that the threads of a run share.
 struct Shared {
     is_over: AtomicBool,
     failure: Mutex<Option<String>>, // the first
@@ -67,7 +67,7 @@ impl Shared {
     }
 }
 
-/// What a run shows of one flow while it goes on.
+/// The numbers of one flow that a run shows while it continues.
 #[derive(Default)]
 struct Shown {
     received: AtomicU64,
@@ -219,7 +219,7 @@ fn be_punctual() {
     }
 }
 
-/// Of each flow the socket of its sender and that of its receiver. `run.moments` is when the relay started.
+/// Takes the sockets of each flow's sender and receiver. `run.moments` is when the relay started.
 pub fn carry_out(
     flows: &[Flow],
     run: &Run,

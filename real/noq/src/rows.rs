@@ -2,7 +2,7 @@
 
 use crate::plan::{NEVER, Schedule};
 
-/// As ROW_DTYPE: ten fields of 8 bytes.
+/// Has the layout of ROW_DTYPE: ten fields of 8 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Row {
@@ -54,7 +54,7 @@ impl<Entry: Copy> Series<Entry> {
     }
 }
 
-/// What one flow has measured, as FlowRecord.
+/// The measurements of one flow, in the layout of FlowRecord.
 pub struct Record {
     pub rows: Vec<Row>,
     pub rtt_samples: Vec<[i64; 2]>,

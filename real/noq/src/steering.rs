@@ -51,7 +51,7 @@ struct Frame {
     app_limited: bool,
 }
 
-/// As much of losses.
+/// The same for losses.
 struct Losses {
     time: i64,
     is_persistent: bool,
@@ -87,11 +87,11 @@ struct State {
     error: Option<String>,
 }
 
-/// What noq and the sender share; noq owns one, the sender another.
+/// The state that noq and the sender share; each owns a handle to it.
 #[derive(Clone)]
 pub struct Steered(Arc<Mutex<State>>);
 
-/// What a sender looks like to quicgym.
+/// The state of a sender that quicgym sees.
 pub struct View {
     pub window_bytes: u64,
     pub pacing_rate: f64,
@@ -161,7 +161,7 @@ impl Steered {
         let mut state = self.state();
         state.has_begun = true;
         state.rtt_samples.push([now, rtt]);
-        // As the simulator has it of an application that is always ahead: one full send buffer.
+        // The simulator, too, takes an application that is always ahead as one full send buffer.
         let unsent = state.flow.size_bytes.unwrap_or(1 << 61);
         state.tell(|controller| controller.set_application(unsent, 1));
         state.tell(|controller| controller.on_handshake(now, rtt));
@@ -201,7 +201,7 @@ impl Steered {
         self.state().counts.sent_bytes
     }
 
-    /// Of quicgym's controllers, in bytes per second; noq's own leave pacing to noq.
+    /// The pacing rate of quicgym's controllers, in bytes per second; noq's own leave pacing to noq.
     pub fn pacing_rate(&self) -> Option<f64> {
         match &self.state().inner {
             Inner::Quicgym(controller) => Some(controller.pacing_rate()),
@@ -228,7 +228,7 @@ impl Steered {
             }
             Inner::Own(controller) => {
                 let metrics = controller.metrics();
-                // As noq's pacer: a window in four fifths of an RTT.
+                // The same rule as noq's pacer: a window in four fifths of an RTT.
                 let rate = metrics.pacing_rate.map_or_else(
                     || match smoothed_rtt {
                         0 => 0.0,

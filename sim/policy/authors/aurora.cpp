@@ -85,7 +85,7 @@ private:
     FrameStack history_{missing()};
 };
 
-// As in training: an interval counts what is sent and acknowledged in it, whichever packet it is.
+// The rule of the training: an interval counts what is sent and acknowledged in it, whichever packet it is.
 class TrainedAurora final : public Aurora {
 public:
     TrainedAurora(std::shared_ptr<const Network> network, const AuroraParameters& parameters,
@@ -148,8 +148,8 @@ private:
     std::vector<double> rtts_;  // seconds
 };
 
-// As the authors' client: an interval counts its own packets, and is known about an RTT later. Several are
-// open at a time, and each new one asks the network.
+// The rule of the authors' client: an interval counts its own packets, and is known about an RTT later.
+// Several are open at a time, and each new one asks the network.
 class PublishedAurora final : public Aurora {
 public:
     PublishedAurora(std::shared_ptr<const Network> network, const AuroraParameters& parameters,

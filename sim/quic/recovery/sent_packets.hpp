@@ -10,7 +10,7 @@ namespace quicgym::quic {
 
 enum class PacketState : std::uint8_t { outstanding, acknowledged, lost, not_ack_eliciting };
 
-// What is kept of a packet until it is acknowledged or lost. The delivery-rate fields are those of
+// The record of a packet until it is acknowledged or lost. The delivery-rate fields are those of
 // draft-cheng-iccrg-delivery-rate-estimation-02, section 3.2, and of draft-ietf-ccwg-bbr-06, 4.1.2.1.2. 64
 // bytes: one cache line.
 struct SentPacket {

@@ -200,7 +200,7 @@ def test_what_fixed_point_does_not_cover_is_an_error() -> None:
         simulation.encode(np.array([0, 1e5], np.float32), "observation")
 
 
-# What an environment must not have or send.
+# Spaces and values that an environment must not have or send.
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_values_outside_of_their_space_are_named(
         codec_of_space(space, "space", False).encode(value, "obs")
 
 
-# What a peer must not describe.
+# Spaces that a peer must not describe.
 
 
 def box(**fields: Any) -> Any:
@@ -308,7 +308,7 @@ def test_infinite_bounds_of_integers_are_those_of_their_dtype() -> None:
     assert codec.space == spaces.Box(-(2**31), 2**31 - 1, (2,), np.int32)
 
 
-# What a peer must not send.
+# Values that a peer must not send.
 
 
 def numbers(dtype: int, *values: float, shape: tuple[int, ...] = (2,), **more: Any) -> Any:
