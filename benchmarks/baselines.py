@@ -7,9 +7,9 @@ and the verdicts on the papers' claims (papers/).
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -92,8 +92,7 @@ def run_baselines(
         figures=("iqm",),
         command=command,
     )
-    document = evaluation.document
-    if document is None:
+    if evaluation.findings is None:
         return 130
     logs = _write_logs(directory, command)
     asked = asked_of(PAPERS, seeds, without_ns3=True, most_packets=MOST_PACKETS)
@@ -110,16 +109,19 @@ def run_baselines(
     status = run_study(study, jobs, conclude, title="papers")
     if status == 130:
         return status
-    if format == "json":
-        print(json.dumps({**document, "papers": counts}, indent=1, allow_nan=False))
-    elif format == "csv":
-        print(evaluation.runs.to_csv(index=False), end="")
-    else:
-        _print(document, counts, columns_of(columns) if columns else COLUMNS)
+    found = evaluation.findings
+    document = {**found.document, "papers": counts}
+
+    def print_table() -> None:
+        _print(document, columns_of(columns) if columns else COLUMNS)
         for figure in evaluation.figures:
             print(f"\nfigure: {figure}")
         if logs is not None:
             print(f"curves: tensorboard --logdir {shlex.quote(str(logs))}")
+
+    replace(found, content={**found.content, "papers": counts}, print_table=print_table).print(
+        format
+    )
     say(
         f"{count_of(len(evaluation.runs), 'run')} (evaluation.json, results.parquet) are in "
         f"{directory}"
@@ -141,7 +143,6 @@ def _write_logs(directory: Path, command: str) -> Path | None:
 
 def _print(
     document: dict[str, Any],
-    counts: dict[str, dict[str, int]],
     columns: Mapping[str, tuple[str, str]],
 ) -> None:
     console = wide_console()
@@ -179,7 +180,7 @@ def _print(
         highlight=False,
         width=100,
     )
-    for name, of_paper in counts.items():
+    for name, of_paper in document["papers"].items():
         console.print(
             f"{name}: of {sum(of_paper.values())} claims {counted(of_paper)} "
             f"(quicgym papers --paper {name})",

@@ -10,11 +10,10 @@ Three stages, each of runs that --resume finds again:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +22,6 @@ from typing import Any, Literal
 import matplotlib
 import numpy as np
 
-from quicgym import __version__, _core
 from quicgym.agents.attack import simplify
 from quicgym.agents.attack.networks import draw_network, load_networks, may_have
 from quicgym.agents.evaluation.jobs import PolicyChoice, make_jobs
@@ -40,8 +38,9 @@ from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.plots import draw_episodes
 from quicgym.errors import MissingExtraError
 from quicgym.jobs import RUNS_FILE, report_failures, run_jobs
-from quicgym.output_folders import output_folder, write_atomically
+from quicgym.output_folders import output_folder
 from quicgym.plot_style import save
+from quicgym.studies import Findings, Study
 
 try:
     import optuna
@@ -328,14 +327,14 @@ def attack_policy(
     resume: bool = False,
     trust_zip: bool = False,
     command: str = "",
-) -> dict[str, Any] | None:
+) -> Findings | None:
     """Searches, simplifies, writes and draws.
 
     The arguments are the options of `quicgym attack`. Without `trials` and `budget_s` the search
     takes BUDGET_S.
 
     Returns:
-        The content of attack.json; None where no network could be compared.
+        What goes into attack.json; None where no network could be compared.
 
     Raises:
         Interrupted: Ctrl-C was pressed.
@@ -352,37 +351,41 @@ def attack_policy(
     if trials is None and budget_s is None:
         budget_s = BUDGET_S
     attack = Attack(policy, others, networks, seed, directory, workers, trust_zip)
+    study = Study(directory, RESULTS, command, workers, resume=resume)
     with output_folder(directory, RESULTS, resume=resume):
         attack.search(trials, budget_s)
         found = attack.worst()
         worst = found and attack.simplest(found)
         if attack.failures and not attack.trials:
             return None
-        document = {
-            "version": __version__,
-            "commit": _core.commit,
-            "command": command,
+        content = {
             "policy": split_alias(policy)[0],
             "against": [split_alias(choice)[0] for choice in others],
             "distribution": networks.name,
             "seed": seed,
             "trials": len(attack.trials),
             "failures": attack.failures,
-            "seeds": list(range(SEEDS)),
             "found": found and found.to_dict(),
             "worst": worst and worst.to_dict(),
         }
-        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-        files: dict[Path, str | Callable[[Path], object]] = {directory / ATTACK_FILE: text}
+        texts = {}
         if found is not None and worst is not None:
-            for name, network in ((FOUND_FILE, found.network), (WORST_FILE, worst.network)):
-                files[directory / name] = as_yaml(
-                    network, lambda trace: os.path.relpath(trace, directory)
-                )
-        write_atomically(files)
+            texts = {
+                name: as_yaml(network, lambda trace: os.path.relpath(trace, directory))
+                for name, network in ((FOUND_FILE, found.network), (WORST_FILE, worst.network))
+            }
+        findings = Findings(
+            ATTACK_FILE,
+            study.about(SEEDS),
+            content,
+            f"the results of {len(attack.trials)} trials",
+            print_table=lambda: print(words(content)),
+            texts=texts,
+        )
+        findings.write(directory)
         if worst is not None:
             _draw(worst, directory, figure_format)
-    return document
+    return findings
 
 
 def run_attack(
@@ -396,22 +399,22 @@ def run_attack(
 ) -> int:
     """Runs `attack_policy` with its arguments, and prints the result; returns the exit status."""
     try:
-        document = attack_policy(
+        findings = attack_policy(
             policy, directory=directory, resume=resume, command=command, **options
         )
     except Interrupted:
         again = command if resume else f"{command} --resume"
         say(f"interrupted: what was run is kept in {directory}; continue with\n  {again}")
         return 130
-    if document is None:
+    if findings is None:
         say("quicgym: no network could be compared; the reasons are above")
         return 1
-    print(json.dumps(document, indent=1, allow_nan=False) if format == "json" else words(document))
-    say(f"the result of {document['trials']} trials is in {directory}")
-    return 1 if document["failures"] else 0
+    findings.print(format)
+    say(f"{findings.closing} are in {directory}")
+    return 1 if findings.content["failures"] else 0
 
 
-def words(document: dict[str, Any]) -> str:
+def words(document: Mapping[str, Any]) -> str:
     """Returns what an attack.json says, in one sentence."""
     if document["worst"] is not None:
         return str(document["worst"]["sentence"])

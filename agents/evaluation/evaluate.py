@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -111,16 +111,12 @@ def run_evaluate(
         pcap=pcap,
         command=command,
     )
-    document = evaluation.document
-    if document is None:
+    findings = evaluation.findings
+    if findings is None:
         return 130
     _report_blocked(evaluation.runs)
-    if format == "json":
-        print(json.dumps(document, indent=1, allow_nan=False))
-    elif format == "csv":
-        print(evaluation.runs.to_csv(index=False), end="")
-    else:
-        _print(document, versus, columns)
+    document = findings.document
+    replace(findings, print_table=lambda: _print(document, versus, columns)).print(format)
     from quicgym.agents.evaluation.report import write_report  # jinja2, and matplotlib
 
     headings, rows = _table(document, columns)

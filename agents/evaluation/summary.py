@@ -8,9 +8,9 @@ docs/reference/evaluation.md explains what the summary has.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -37,6 +37,7 @@ from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import RUNS_FILE, Outcome, Workers, as_workers, report_outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
+from quicgym.studies import Findings
 
 RESULTS = (
     RUNS_FILE, "results.parquet", "intervals.parquet", "evaluation.json", "report.html", "series",
@@ -85,14 +86,19 @@ class Asked:
 class Evaluation:
     """Results of an evaluation; `runs` has a row per episode, with policy, seed and metrics.
 
-    `document` is the content of evaluation.json; None where the evaluation was interrupted.
+    `findings` are None where the evaluation was interrupted.
     """
 
     jobs: Sequence[RunJob]
     outcome: Outcome
     runs: pd.DataFrame
-    document: dict[str, Any] | None
+    findings: Findings | None
     figures: Sequence[Path] = ()
+
+    @cached_property
+    def document(self) -> dict[str, Any] | None:
+        """What evaluation.json holds; None where the evaluation was interrupted."""
+        return None if self.findings is None else self.findings.document
 
 
 def evaluate(
@@ -195,14 +201,21 @@ def evaluate(
             "fingerprints": fingerprints,
             "policy_flows": [min(open_flows), max(open_flows)],
         }
-        document = _write(directory, asked, runs, kinds, more)
+        findings = _findings(asked, runs, kinds, more)
+        document = findings.document
+        findings.write(directory)
         _report_missing(document, resume)
         pictures: Sequence[Path] = ()
         if figure_format is not None:
             pictures = _draw(
-                document, runs, asked.entries, directory / "figures", figure_format, figures
+                findings.document,
+                runs,
+                asked.entries,
+                directory / "figures",
+                figure_format,
+                figures,
             )
-        return Evaluation(jobs, outcome, runs, document, pictures)
+        return Evaluation(jobs, outcome, runs, findings, pictures)
 
 
 def _report_missing(document: dict[str, Any], resumed: bool) -> None:
@@ -253,7 +266,7 @@ def write_evaluation(directory: Path, asked: Asked, finished: Sequence[dict[str,
     `finished` has a row for each episode: policy, scenario, engine, seed and its metrics.
     """
     kinds = {row["policy"]: policy_kind(row["policy"]) for row in finished}
-    _write(directory, asked, _rows(finished, asked.entries), kinds)
+    _findings(asked, _rows(finished, asked.entries), kinds).write(directory)
 
 
 def _rows(finished: Sequence[dict[str, Any]], entries: Sequence[SuiteEntry]) -> pd.DataFrame:
@@ -275,27 +288,21 @@ def _every_metric(names: Collection[str]) -> list[str]:
     return [*first, *(name for name in METRICS if name in names and name not in first)]
 
 
-def _write(
-    directory: Path,
+def _findings(
     asked: Asked,
     runs: pd.DataFrame,
     kinds: Mapping[str, str],
     more: Mapping[str, Any] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Writes evaluation.json, with `more`, and the tables; returns the former's content."""
-    about = {**asked.about(), **more}
-    document = about | summarize(runs, kinds, asked.entries, asked.seeds)
+) -> Findings:
+    """Returns evaluation.json, with `more`, and the tables."""
     intervals = seed_intervals(runs, ("policy", "scenario"))
-    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-    runs.attrs.update(about)
-    write_atomically(
-        {
-            directory / "evaluation.json": text,
-            directory / "results.parquet": runs.to_parquet,
-            directory / "intervals.parquet": intervals.to_parquet,
-        }
+    return Findings(
+        "evaluation.json",
+        {**asked.about(), **more},
+        summarize(runs, kinds, asked.entries, asked.seeds),
+        frame=runs,
+        tables={"results.parquet": runs, "intervals.parquet": intervals},
     )
-    return document
 
 
 def _draw(

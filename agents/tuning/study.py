@@ -10,11 +10,10 @@ tensorboard/    a run per trial, with its row of the page HParams
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -29,8 +28,9 @@ from quicgym.agents.tuning.trials import running_ray
 from quicgym.console import say
 from quicgym.envs.scenarios.suites import SuiteEntry, content_of
 from quicgym.jobs import report_failures
-from quicgym.output_folders import Identity, digest, output_folder, write_atomically
+from quicgym.output_folders import Identity, digest, output_folder
 from quicgym.ray_cluster import RayError, check_address
+from quicgym.studies import Findings
 
 RAY_FOLDER, TRIALS_FOLDER, TENSORBOARD_FOLDER = "ray", "trials", "tensorboard"
 TRIALS_FILE, SWEEP_FILE = "trials.parquet", "sweep.json"
@@ -142,15 +142,8 @@ class Study(ABC, Generic[AnyTrial]):
     def write_all(self, directory: Path, command: str) -> None:
         """Writes all files, in place of those of an earlier run of the same study."""
         about = {"version": __version__, "commit": _core.commit, "command": command}
-        frame = self.frame()
-        frame.attrs.update(about)
-        content = {**about, "trials": len(self.ranked), **self.document()}
-        text = json.dumps(as_json(content), indent=1, allow_nan=False) + "\n"
-        contents: dict[Path, str | Callable[[Path], object]] = {
-            directory / TRIALS_FILE: frame.to_parquet,
-            directory / SWEEP_FILE: text,
-        }
-        write_atomically(contents)
+        content = as_json({"trials": len(self.ranked), **self.document()})
+        Findings(SWEEP_FILE, about, content, tables={TRIALS_FILE: self.frame()}).write(directory)
         write_hparams(directory, self.curves(directory))
         self.write(directory)
 

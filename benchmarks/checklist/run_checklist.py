@@ -86,7 +86,7 @@ def run_checklist(
         if found is None:
             say("the attack has no result; the reasons are above")
             raise Ended(1)
-        return found
+        return found.document
 
     def conclude(outcome: Outcome) -> Findings:
         items = [

@@ -171,8 +171,7 @@ def run_papers(
                 if name in measured_in
             }
             by_name = {file.stem: file for file in files}
-            document = {**found.about, **found.content}
-            page = paper_report.render(document, asked.papers, drawn, by_name, networks)
+            page = paper_report.render(found.document, asked.papers, drawn, by_name, networks)
             found = replace(found, texts={"papers.html": page})
         return replace(
             found,

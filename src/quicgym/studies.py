@@ -83,16 +83,21 @@ class Findings:
     file: str
     about: Mapping[str, Any]
     content: Mapping[str, Any]
-    closing: str
-    print_table: Callable[[], None]
+    closing: str = ""
+    print_table: Callable[[], None] = lambda: None
     frame: pd.DataFrame | None = None
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def document(self) -> dict[str, Any]:
+        """What the JSON file holds."""
+        return {**self.about, **self.content}
+
+    @property
     def json(self) -> str:
-        """The content of the JSON file."""
-        return json.dumps({**self.about, **self.content}, indent=1, allow_nan=False) + "\n"
+        """The text of the JSON file."""
+        return json.dumps(self.document, indent=1, allow_nan=False) + "\n"
 
     def write(self, directory: Path) -> None:
         """Writes all files at once."""
