@@ -52,7 +52,6 @@ SHORTER = {
 
 MARKS = {
     "docs/how-to/controllers.md": [pytest.mark.ns3],
-    "docs/how-to/plots.md": [pytest.mark.ns3],
     "docs/how-to/real.md": [pytest.mark.long],  # two runs of a stack in Python
     "docs/how-to/training.md": [pytest.mark.train],
     "docs/how-to/training-libraries.md": [pytest.mark.train, pytest.mark.long],
