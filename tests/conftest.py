@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from helpers.commands import check_end, run_jobs_here
 from helpers.packages import compile_example
+from helpers.scenarios import packaged_suite
 from hypothesis import settings
 
 from quicgym import Scenario, cli
-from quicgym.envs import load_suite
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.jobs import LocalProcesses
 from quicgym.plot_style import STYLE
@@ -80,6 +80,9 @@ def plain_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets figures have few pixels and no layout, which would take most of a command's time."""
     monkeypatch.setitem(STYLE, "savefig.dpi", 50)
     monkeypatch.setitem(STYLE, "figure.constrained_layout.use", False)
+    if find_spec("matplotlib"):
+        layout = "matplotlib.figure.Figure.draw_without_rendering"
+        monkeypatch.setattr(layout, lambda figure: None)
 
 
 @pytest.fixture
@@ -120,9 +123,8 @@ def compiled_aimd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def stress() -> Sequence[Scenario]:
-    """The networks of the suite stress, whose file takes a second to read."""
-    networks: Sequence[Scenario] = load_suite("stress")
-    return networks
+    """The networks of the suite stress."""
+    return packaged_suite("stress")
 
 
 IN_CLUSTER = pytest.mark.xdist_group("in the Ray cluster")

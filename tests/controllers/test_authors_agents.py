@@ -245,7 +245,7 @@ def test_astraea_grows_by_a_packet_per_decision_at_first(tmp_path):
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_agent_repeats_itself_and_a_copy_goes_on_alike(agent, tmp_path):
+def test_agent_repeats_itself(agent, tmp_path):
     choice = str(random_agent(agent, tmp_path))
     scenario = path_of(10, 30, 60, duration_s=4)
     results = [package.run(scenario, choice, seed=1).to_dict()["flows"] for _ in range(2)]

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from quicgym import Scenario
-from quicgym.envs.scenarios.suites import DRAWN_SUITES, SUITES
+from quicgym.envs.scenarios.suites import DRAWN_SUITES, SUITES, load_suite
+
+
+@cache
+def packaged_suite(name: str) -> Sequence[Any]:
+    """A suite that quicgym brings, which is read once, and without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return load_suite(name)
 
 
 def suite_text(name: str) -> str:

@@ -67,13 +67,6 @@ def test_ecn_marks_are_counted_echoed_and_reduce_the_window():
     assert marked.sender.window_bytes < plain.sender.window_bytes
 
 
-def test_rtt_excludes_the_acknowledgement_delay():
-    flow = make_flow(application=application("constant_rate", rate_bits_per_second=100_000))
-    pair = Pair(flow).run_until(20 * SECOND)
-    # Each packet waits 25 ms for its ACK; the smoothed RTT is the path's all the same.
-    assert abs(pair.sender.smoothed_rtt - RTT) < 100_000
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     controller=st.sampled_from(["newreno", "cubic", "bbr", "ebcc"]),

@@ -194,13 +194,10 @@ def test_it_learns_to_fill_the_path_and_no_more():
     ("arguments", "message"),
     [
         ({"paths": 0}, "paths = 0"),
-        ({"rollouts": 1.5}, "rollouts = 1.5"),
         ({"windows": [0]}, "two exponents or more"),
         ({"windows": [0, 1, 1]}, "in rising order"),
         ({"exploration": -0.1}, "exploration = -0.1"),
         ({"keep_fraction": 0}, "keep_fraction = 0"),
-        ({"hold": 0}, "hold = 0"),
-        ({"n_updates": 0}, "n_updates = 0"),
     ],
 )
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):

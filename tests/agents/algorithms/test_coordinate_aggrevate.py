@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers import environments as helper
-from helpers.training import NEEDS_TRAIN, learned, make_trainer
+from helpers.training import NEEDS_TRAIN, make_trainer
 
 from quicgym.envs.observations import observation_names
 from quicgym.envs.scenarios.flows import Flow
@@ -124,12 +124,6 @@ def test_exploration_takes_settings_that_are_compared():
     window = names().index("cwnd_gain")
     assert set(shown[:, window].tolist()) == {-1.0, 0.0, 1.0}
     assert len(model.observations) == len(model.advantages) > 100
-
-
-def test_decisions_count():
-    model = learned(make(values={"cwnd_gain": [-0.5, 0, 0.5]}), 1)
-    assert model.step == 4 * (3 + 2) * 30
-    assert model.advantages.shape[1:] == (3,)
 
 
 @pytest.mark.parametrize(

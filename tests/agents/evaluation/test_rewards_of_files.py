@@ -86,11 +86,6 @@ def test_what_is_not_finite_is_named_with_the_columns_that_are_not(here):
         reward({"time_s": ones, "rtt_ratio": np.array([1.0, np.nan])})
 
 
-def test_a_name_that_is_none_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match="unknown reward 'delai'; did you mean delay"):
-        find_reward("delai")
-
-
 @pytest.mark.train
 class TestTraining:
     pytestmark = NEEDS_TRAIN

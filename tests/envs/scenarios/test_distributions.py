@@ -2,12 +2,14 @@
 
 import json
 from collections import Counter
+from functools import cache
 from hashlib import sha256
 
 import gymnasium
 import numpy as np
 import pytest
 import yaml
+from helpers.scenarios import packaged_suite
 
 import quicgym
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_distribution, load_scenario, load_suite
@@ -67,6 +69,11 @@ def draws(name, count, seed=0):
     return [distribution.sample(rng) for _ in range(count)]
 
 
+@cache
+def first_draws(name):
+    return draws(name, 300)
+
+
 MIXTURES = ("wide", "worlds")
 WORLDS = [name.removeprefix("heldout-") for name in WORLD_SUITES]
 OUTSIDE_STRESS = ("5g", "leo", "ordinary", "responsive", "stress-training", *WORLDS)
@@ -85,7 +92,7 @@ def test_training_never_draws_a_held_out_path(name):
     limits = load_distribution(name)
     assert limits.held_out
     # Traces have other files than the suite's.
-    paths = [path(entry) for entry in draws(name, 500) if entry.bottleneck.trace is None]
+    paths = [path(entry) for entry in first_draws(name) if entry.bottleneck.trace is None]
     assert not any(HELD_OUT.contain(*entry) for entry in paths)
     stress = any(HELD_OUT_STRESS.contain(*entry) for entry in paths)
     assert stress == (name not in OUTSIDE_STRESS)
@@ -104,18 +111,17 @@ def cells_of(world):
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_world_s_suite_lies_in_cells_that_its_training_never_draws(world):
     cells = cells_of(world)
-    assert not any(cells.contain(*path(entry)) for entry in draws(world, 300))
-    suite = load_suite(f"heldout-{world}")
+    assert not any(cells.contain(*path(entry)) for entry in first_draws(world))
+    suite = packaged_suite(f"heldout-{world}")
     assert len({entry.name for entry in suite}) == len(suite) == 128
     assert all(cells.contain(*path(entry)) for entry in suite)
     assert len({cells.cell(*path(entry)) for entry in suite}) == 8
-    assert load_suite(f"heldout-{world}") == suite
 
 
 def test_coexistence_has_agents_and_others_on_every_path():
     counts = [
         (len(entry.flows), sum(flow.controller is None for flow in entry.flows))
-        for entry in draws("coexistence", 300)
+        for entry in first_draws("coexistence")
     ]
     assert {agents for _, agents in counts} == {1, 2, 3}
     assert all(1 <= flows - agents <= 4 for flows, agents in counts)
@@ -146,7 +152,7 @@ def test_reconfigurations_change_rate_and_delay_together_at_equal_intervals():
 
 
 def test_low_orbit_satellites_reconfigure_every_15_s_with_an_outage():
-    suite = load_suite("leo")
+    suite = packaged_suite("leo")
     assert len({entry.name for entry in suite}) == len(suite) == 32
     assert load_suite("leo") == suite
     for entry in suite:
@@ -163,7 +169,7 @@ def test_low_orbit_satellites_reconfigure_every_15_s_with_an_outage():
 
 
 def test_responsive_paths_change_every_10_s_and_stay_open():
-    for entry in load_suite("responsive"):
+    for entry in packaged_suite("responsive"):
         for schedule in (entry.bottleneck.rate_schedule, entry.bottleneck.delay_schedule):
             assert np.diff([step.at_s for step in schedule]) == pytest.approx(10)
             assert len(schedule) == 6
@@ -172,7 +178,7 @@ def test_responsive_paths_change_every_10_s_and_stay_open():
 
 @pytest.mark.parametrize("name", ["5g", "cellular"])
 def test_cellular_rates_walk_on_every_path_and_stop_on_some(name):
-    suite = load_suite(name)
+    suite = packaged_suite(name)
     assert {entry.name for entry in suite} == {f"{name}-{seed}" for seed in range(32)}
     schedules = [[step.rate_mbps for step in entry.bottleneck.rate_schedule] for entry in suite]
     assert all(len(set(rates)) > 200 for rates in schedules)
@@ -198,7 +204,7 @@ def test_a_drawn_suite_has_one_distribution(tmp_path, text, message):
 
 
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
-    suite = load_suite("heldout")
+    suite = packaged_suite("heldout")
     assert len({scenario.name for scenario in suite}) == len(suite) == 64
     assert all(HELD_OUT.contain(*path(scenario)) for scenario in suite)
     rates, rtts = zip(*map(path, suite), strict=True)
@@ -219,7 +225,7 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
 )
 def test_the_networks_of_a_fixed_suite_stay_the_same(name, digest):
     """Another NumPy or another distribution must not change what results are compared on."""
-    fields = [entry.model_dump(mode="json") for entry in load_suite(name)]
+    fields = [entry.model_dump(mode="json") for entry in packaged_suite(name)]
     text = json.dumps(fields, sort_keys=True)
     assert sha256(text.encode()).hexdigest()[:16] == digest
 
@@ -252,7 +258,7 @@ def test_the_stress_suite_has_traces_that_training_never_sees(stress):
 
 
 def test_the_validation_suite_is_training_paths_and_none_held_out():
-    suite = load_suite("validation")
+    suite = packaged_suite("validation")
     assert len({scenario.name for scenario in suite}) == len(suite) == 32
     assert not any(HELD_OUT.contain(*path(scenario)) for scenario in suite)
     limits = load_distribution("training")
@@ -262,12 +268,12 @@ def test_the_validation_suite_is_training_paths_and_none_held_out():
     assert {len(scenario.flows) for scenario in suite} >= {1, 2, 4}
     assert 8 <= sum(bool(scenario.bottleneck.loss) for scenario in suite) <= 24
     assert any(scenario.bottleneck.rate_schedule for scenario in suite)
-    heldout = {scenario.name for scenario in load_suite("heldout")}
+    heldout = {scenario.name for scenario in packaged_suite("heldout")}
     assert not heldout & {scenario.name for scenario in suite}
 
 
 def test_the_papers_suite_has_their_wired_scenarios_with_a_flow_for_a_policy():
-    suite = load_suite("papers")
+    suite = packaged_suite("papers")
     assert len({scenario.name for scenario in suite}) == len(suite) == 21
     for scenario in suite:
         scenario.check_engine("native")
