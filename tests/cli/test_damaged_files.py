@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -67,7 +68,12 @@ WRITERS = {
     "train": Writer("train tiny.yaml --out out", (60, 6_000)),
     "sweep": Writer("sweep sweep.yaml --out out", (60,)),
 }  # fmt: skip
-MARKS = {"train": [pytest.mark.train], "sweep": [pytest.mark.train, IN_CLUSTER]}
+NEEDS_STACK = pytest.mark.skipif(not find_spec("quicgym_aioquic"), reason="needs a QUIC stack")
+MARKS = {
+    "real": [NEEDS_STACK],
+    "train": [pytest.mark.train],
+    "sweep": [pytest.mark.train, IN_CLUSTER],
+}
 EVERY_WRITER = pytest.mark.parametrize(
     "writer",
     [pytest.param(writer, id=name, marks=MARKS.get(name, ())) for name, writer in WRITERS.items()],
