@@ -46,7 +46,7 @@ class TuningEnv(CongestionControlEnv):
     | 4–11 | gain_1 … gain_8    | 2^a times BBR's 1.25, 0.75, 1, 1, 1, 1, 1, 1; phases after them have 1 | half | BBR's | twice |
     | 12   | alpha              | 1 - 10^(3 - 6 abs a), to 3 decimals; 0 up to abs a = 1/2; below 0 RTprop keeps its first sample | 0.999 | 0 | 0.999 |
 
-    A γ of infinity never acts, and an α of 0 leaves BBR its lowest RTT. docs/explanation/algorithms.md
+    A γ of infinity never acts, and an α of 0 leaves BBR its lowest RTT. `quicgym controllers bbr`
     explains all parameters. Parameters that do not change are not set again. The mapping can be
     inverted: `preset_action("bbr")`, `"bbr-smooth"`, `"bbr-extended"`, `"bbr-combined"` and `"ebcc"`
     are points of the space and give, packet by packet, the trace of the controller of that name, as
