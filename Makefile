@@ -20,10 +20,11 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers real docs/playground tests/fuzz -not -path '*/build/*' -not -path '*/target/*' \
   \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \))
 
-.PHONY: help setup develop baselines reports test test-all real linux lint format docs playground sanitize fuzz wheels clean
+.PHONY: help always setup develop baselines reports test test-all real linux lint format docs playground sanitize fuzz wheels clean
 
 help:
 	@echo "make setup      build and install quicgym, quicgym-aioquic and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
+	@echo "                PROFILE=1 compiles twice with gcc, the second time by what packets did, which then cost a tenth less"
 	@echo "make develop    the same, but edits of Python and C++ take effect at the next import"
 	@echo "make baselines  compare the papers' controllers and the learned agents on one reward"
 	@echo "make reports    write all reports into results/reports; ARGS=leagues for one of them"
@@ -48,13 +49,16 @@ $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml real/aioquic/p
 	$(PIP) install --constraint constraints.txt --requirement $@.new
 	@mv $@.new $@
 
-# Without isolation: against the versions of constraints.txt.
-$(VENV)/installed: $(REQUIREMENTS) $(SOURCES)
-	$(PIP) install --no-build-isolation --no-deps $(DISTRIBUTIONS)
+# Without isolation: against the versions of constraints.txt. The define is given in any case, because CMake remembers it.
+INSTALL := $(PIP) install --no-build-isolation --no-deps
+$(VENV)/installed: $(REQUIREMENTS) $(SOURCES) $(if $(PROFILE),always)
+	$(if $(PROFILE),SKBUILD_CMAKE_DEFINE=QUICGYM_PROFILE=generate $(INSTALL) . && $(BIN)/python .ci/workload.py)
+	SKBUILD_CMAKE_DEFINE=QUICGYM_PROFILE=$(if $(PROFILE),use) $(INSTALL) $(DISTRIBUTIONS)
 	@rm -f $(VENV)/developed
 	@touch $@
 
 setup: $(VENV)/installed
+always:
 
 # The installation that the targets below need. After `make develop` it exists, and imports build what has changed.
 QUICGYM := $(if $(wildcard $(VENV)/developed),$(REQUIREMENTS),$(VENV)/installed)
@@ -62,7 +66,7 @@ QUICGYM := $(if $(wildcard $(VENV)/developed),$(REQUIREMENTS),$(VENV)/installed)
 # The checkout's Python files are imported, and C++ is built again when it has changed. `make setup` undoes it.
 develop: $(REQUIREMENTS)
 	@for project in $(DISTRIBUTIONS); do \
-	  $(PIP) install --no-build-isolation --no-deps -C editable.rebuild=true -C editable.verbose=false --editable $$project || exit; done
+	  SKBUILD_CMAKE_DEFINE=QUICGYM_PROFILE= $(INSTALL) -C editable.rebuild=true -C editable.verbose=false --editable $$project || exit; done
 	@rm -f $(VENV)/installed
 	@touch $(VENV)/developed
 

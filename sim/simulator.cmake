@@ -52,6 +52,18 @@ if(QUICGYM_SANITIZE)
   target_link_options(quicgym_simulator PUBLIC -fsanitize=${QUICGYM_SANITIZE})
 endif()
 
+# `make setup PROFILE=1` compiles twice. The second build is optimised for the branches that the first one took while
+# .ci/workload.py ran. What did not run then is optimised as ever, and the arithmetic stays the same.
+set(QUICGYM_PROFILE "" CACHE STRING "generate: write a profile at exit; use: optimise by it; empty: neither; gcc only")
+if(QUICGYM_PROFILE)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    message(FATAL_ERROR "QUICGYM_PROFILE needs gcc; set CXX=g++, or leave it empty")
+  endif()
+  set(profile_flag "-fprofile-${QUICGYM_PROFILE}=${CMAKE_CURRENT_BINARY_DIR}/profile")
+  target_compile_options(quicgym_simulator PUBLIC ${profile_flag} -fprofile-partial-training -Wno-missing-profile)
+  target_link_options(quicgym_simulator PUBLIC ${profile_flag})
+endif()
+
 # The two modules hand each other C++ objects, so they must come from the same sources: this digest of them
 # is in both modules, and quicgym_ns3 compares the two when it is imported.
 list(TRANSFORM folders APPEND "/*.hpp" OUTPUT_VARIABLE patterns)
