@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from quicgym.agents.evaluation.statistics import Estimate, percentiles, resampled_means
+from quicgym.agents.evaluation.statistics import Estimate, percentiles, resampled_networks
 from quicgym.benchmarks.baselines import CONTROLLERS
 from quicgym.validation import StrictModel
 
@@ -172,7 +172,7 @@ def _differences(agent: str, others: Sequence[str], results: Sequence[Result]) -
     ]
     values = [float(each.mean()) for each in differences]
     # The suites are independent, so each is resampled separately.
-    resampled = [resampled_means(each, seed=place) for place, each in enumerate(differences)]
+    resampled = [resampled_networks(each, seed=place) for place, each in enumerate(differences)]
     return {
         "all": _numbers(percentiles(float(np.mean(values)), np.mean(resampled, axis=0))),
         "suites": [_numbers(percentiles(*each)) for each in zip(values, resampled, strict=True)],

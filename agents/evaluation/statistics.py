@@ -210,6 +210,17 @@ def resampled_means(scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 
     return np.array([scores[rows, drawn].mean() for drawn in draws])
 
 
+def resampled_networks(scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
+    """Returns the mean of the scores (scenarios x seeds) in each resample of the scenarios.
+
+    This says how much the mean would differ on other networks of the same kind, where
+    `resampled_means` says it for other seeds on the same networks.
+    """
+    means = scores.mean(axis=1)
+    draws = np.random.default_rng(seed).integers(len(means), size=(resamples, len(means)))
+    return np.asarray(means[draws].mean(axis=1))
+
+
 def percentiles(value: float, resampled: np.ndarray) -> Estimate:
     """Returns a value with its 95% interval, by the percentiles of its resamples."""
     tail = (100 - CONFIDENCE_PERCENT) / 2

@@ -191,7 +191,7 @@ def test_the_page_begins_with_the_finding_and_the_policies_in_rank_order() -> No
     assert text.startswith(
         "# Leaderboard\n\n**PPO 1 has the highest mean reward over the 2 suites, 0.700; the best "
         "hand-coded controller, CUBIC, has 0.500; PPO 1 is ahead of the best single hand-coded "
-        "controller of a suite on 1 of 2, and the 95% interval is above 0 on 1.**\n\n| | policy | "
+        "controller of a suite on 1 of 2, and the 95% interval is above 0 on 0.**\n\n| | policy | "
     )
     assert "| policy | `s` | `t` | mean of all suites | IQM | queueing delay (ms) |" in text
     ranks = [line for line in text.splitlines() if line.startswith(("| 1", "| 2", "| 3", "| 4"))]
@@ -221,6 +221,10 @@ def test_a_policy_without_a_run_on_a_suite_has_no_rank() -> None:
     assert "### PPO 1" not in text
 
 
+def interval(estimate: dict[str, float]) -> str:
+    return f"{estimate['value']:+.3f} [{estimate['low']:+.3f}, {estimate['high']:+.3f}]"
+
+
 def test_each_agent_has_its_paired_differences_to_the_papers_controllers_and_the_best() -> None:
     data = leaderboard_data(ENTRIES, [result(ONE), result(OTHER, "t")], "make reports", {})
     first, second = data["agents"]
@@ -236,9 +240,8 @@ def test_each_agent_has_its_paired_differences_to_the_papers_controllers_and_the
         "BBR": pytest.approx([0.25, 0.6, -0.1]),
     }
     text = page(data)
-    shown = (
-        "| CUBIC | +0.200 [+0.200, +0.200] | +0.100 [+0.100, +0.100] | +0.300 [+0.300, +0.300] |"
-    )
+    cubic = next(each for each in first["against"] if each["policy"] == "cubic")
+    shown = f"| CUBIC | {interval(cubic['all'])} | {' | '.join(map(interval, cubic['suites']))} |"
     assert text.count(shown) == 1
     hand_coded = {policy: ONE[policy] for policy in ("cubic", "bbr")}
     text = page(leaderboard_data(ENTRIES[:2], [result(hand_coded)], "make reports", {}))
@@ -254,6 +257,17 @@ def test_the_mean_over_suites_has_the_interval_of_independent_suites() -> None:
     widths = [each["high"] - each["low"] for each in against["suites"]]
     own = against["all"]["high"] - against["all"]["low"]
     assert own == pytest.approx(np.hypot(*widths) / 2, rel=0.1)
+
+
+def test_a_difference_has_the_interval_that_other_networks_would_give_even_with_one_seed() -> None:
+    rewards = np.random.default_rng(1).normal(0, 0.1, (len(ONE), 40, 1))
+    noisy = Result(result(ONE).document, np.repeat(rewards, 5, axis=2))
+    for one in (Result(noisy.document, rewards), noisy):
+        agent = leaderboard_data(ENTRIES, [one], "x", {})["agents"][0]
+        other = agent["against"][1]
+        spread = one.difference(agent["policy"], other["policy"]).mean(axis=1).std()
+        (found,) = other["suites"]
+        assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * spread / 40**0.5, rel=0.1)
 
 
 def test_the_figure_has_a_dot_with_an_interval_for_each_agent_and_suite() -> None:
