@@ -207,7 +207,7 @@ def _section(result: Result, kinds: Mapping[str, str]) -> dict[str, Any]:
     document = result.document
     found = beside_references(document["policies"])
     return {
-        **{key: document[key] for key in ("suite", "engine", "command")},
+        **{key: document[key] for key in ("suite", "engine")},
         "title": result.title,
         "scenarios": len(document["policies"][0]["scenarios"]),
         "seeds": len(document["seeds"]),

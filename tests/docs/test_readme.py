@@ -23,17 +23,25 @@ COMMANDS = [
     part.partition("\n")[::2] for block in CONSOLE for part in ("\n" + block).split("\n$ ")[1:]
 ]
 """Each command with what it prints; `...` stands for lines that were left out."""
-TRAINING = [command for command in COMMANDS if command[0].startswith("quicgym train")]
+TRAINING, SWEEPS, OVER_NS3 = (
+    [pair for pair in COMMANDS if mark in pair[0]]
+    for mark in ("quicgym train ", "quicgym sweep ", "--engine ns3")
+)
 
 
 def run(folder: Path, command: str) -> str:
     return check_end(run_forked(folder, *shlex.split(command)[1:]), 0).stdout
 
 
+def print_what_stands_below(folder: Path, commands: list[tuple[str, str]]) -> None:
+    for command, output in commands:
+        printed = run(folder, command)
+        for line in output.splitlines():
+            assert line == "..." or line in printed
+
+
 def test_readme_is_short_and_has_no_block_that_no_test_runs() -> None:
-    assert len(PAGE.splitlines()) <= 120
-    assert len(PYTHON) == 1
-    assert len(COMMANDS) == 4
+    assert len(PAGE.splitlines()) <= 150
     assert len(TRAINING) == 1
     assert all(command.startswith("quicgym ") for command, _ in COMMANDS)
     assert PAGE.count("```") == 2 * (2 * len(PYTHON) + len(CONSOLE))
@@ -47,13 +55,21 @@ def test_the_python_prints_what_stands_below_it(tmp_path: Path) -> None:
 
 def test_the_commands_print_what_stands_below_them(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    for command, output in COMMANDS:
-        if (command, output) not in TRAINING:
-            printed = run(tmp_path, command)
-            for line in output.splitlines():
-                assert line == "..." or line in printed
+    others = [pair for pair in COMMANDS if pair not in (*TRAINING, *SWEEPS, *OVER_NS3)]
+    print_what_stands_below(tmp_path, others)
     pictures = {path.name for path in (tmp_path / "results/film/plots").iterdir()}
     assert "changing-path--cubic--tuning.gif" in pictures
+
+
+@pytest.mark.ns3
+def test_the_commands_over_ns3_print_what_stands_below_them(tmp_path: Path) -> None:
+    print_what_stands_below(tmp_path, OVER_NS3)
+
+
+@pytest.mark.train
+@pytest.mark.long
+def test_the_sweep_prints_what_stands_below_it(tmp_path: Path) -> None:
+    print_what_stands_below(tmp_path, SWEEPS)
 
 
 def evaluations(text: str) -> dict[str, str]:

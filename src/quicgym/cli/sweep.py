@@ -13,7 +13,7 @@ from quicgym.plot_style import FigureFormat
 EXAMPLES = (
     "quicgym sweep ebcc-gamma-beta",
     "quicgym sweep ebcc-gamma-beta seeds=20 parameters.gamma.values=[10,20,30]",
-    "quicgym sweep tuning samples=240 --jobs 8 --out results/tuned",
+    "quicgym sweep tuning seeds=8 --jobs 8 --out results/tuned",
     "quicgym sweep ppo-asha --jobs 8",
     "quicgym sweep my-sweep.yaml --address 10.0.0.1:6379",
 )
