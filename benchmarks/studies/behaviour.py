@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import gymnasium
 import numpy as np
 import typer
 
-import quicgym
+from quicgym.agents.policies.learned import LearnedPolicy, load_policy
+from quicgym.envs import find_environment
 from quicgym.plot_style import BLUE, GREEN, GREY, STYLE, TWO_COLUMNS, VERMILION
 
 NETWORKS = {
@@ -32,11 +32,11 @@ NEVER = 120.0
 """Packets: where γ is drawn when it is so large that eBCC's rule hardly acts."""
 
 
-def decisions(policy: quicgym.Policy, scenario: str, seconds: float) -> Iterator[dict[str, Any]]:
+def decisions(policy: LearnedPolicy, scenario: str, seconds: float) -> Iterator[dict[str, Any]]:
     """Yields after each decision the time, the parameters in force and what the flow measured."""
-    environment = gymnasium.make(
-        "quicgym/Tuning-v1", scenario=scenario, episode_s=seconds, **policy.decisions.arguments
-    ).unwrapped
+    environment = find_environment("tuning")(
+        scenario, episode_s=seconds, **policy.decisions.arguments
+    )
     observation, _ = environment.reset(options={"episode_seed": SEED})
     time_s, over = 0.0, False
     while not over:
@@ -113,7 +113,7 @@ def main(
     ),
 ) -> None:
     """Draw how a policy moves the four parameters on six networks."""
-    loaded = quicgym.load_policy(policy)
+    loaded = load_policy(policy)
     curves = {name: series(list(decisions(loaded, name, seconds))) for name in NETWORKS}
     draw(curves, out)
     for name, curve in curves.items():
