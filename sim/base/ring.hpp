@@ -15,6 +15,17 @@ namespace quicgym {
 template <class Element, std::size_t kBehind = 0>
 class Ring {
 public:
+    Ring() = default;
+    // Without the memory that the original keeps for growing again.
+    Ring(const Ring& other)
+        : elements_(other.elements_.begin(),
+                    other.elements_.begin() + static_cast<std::ptrdiff_t>(other.mask_ + 1 + kBehind)),
+          mask_(other.mask_) {}
+    Ring& operator=(const Ring&) = delete;
+    Ring(Ring&&) noexcept = default;
+    Ring& operator=(Ring&&) noexcept = default;
+    ~Ring() = default;
+
     Element& operator[](std::uint64_t position) { return elements_[position & mask_]; }
     const Element& operator[](std::uint64_t position) const { return elements_[position & mask_]; }
 
@@ -23,19 +34,29 @@ public:
     [[gnu::always_inline]] void make_room(std::uint64_t begin, std::uint64_t end) {
         const std::uint64_t used = end - begin;
         if (used > mask_) {
-            resize(2 * mask_ + 1, begin, end);
+            grow(begin, end);
         } else if ((end & mask_) == 0 && used <= mask_ / 4 && mask_ >= kSmallest) {
-            resize(mask_ / 2, begin, end);
+            move_to(mask_ / 2, begin, end);
         }
     }
 
 private:
     static constexpr std::size_t kSmallest = 16;
 
-    [[gnu::cold, gnu::noinline]] void resize(std::uint64_t mask, std::uint64_t begin, std::uint64_t end) {
-        std::vector<Element> elements(mask + 1 + kBehind);
-        for (std::uint64_t i = begin; i != end; ++i) elements[i & mask] = elements_[i & mask_];
-        elements_ = std::move(elements);
+    [[gnu::cold, gnu::noinline]] void grow(std::uint64_t begin, std::uint64_t end) {
+        const std::uint64_t mask = 2 * mask_ + 1;
+        if (mask + kBehind < elements_.size()) return move_to(mask, begin, end);
+        std::vector<Element> larger(mask + 1 + kBehind);
+        for (std::uint64_t i = begin; i != end; ++i) larger[i & mask] = elements_[i & mask_];
+        elements_ = std::move(larger);
+        mask_ = mask;
+    }
+
+    // Within the memory that is there, half or twice as large: where an element goes, there is none.
+    [[gnu::cold, gnu::noinline]] void move_to(std::uint64_t mask, std::uint64_t begin, std::uint64_t end) {
+        for (std::uint64_t i = begin; i != end; ++i) {
+            if ((i & mask) != (i & mask_)) elements_[i & mask] = elements_[i & mask_];
+        }
         mask_ = mask;
     }
 
