@@ -57,10 +57,13 @@ PARTS = {
     "real-threads": Part("thread", REAL),
 }  # fmt: skip
 # A sanitizer's own memory, and what it keeps of freed memory, are beyond the limits of these tests.
-UNLIMITED = (
+# In a forked process AddressSanitizer of gcc 12 waits for ever for the lock of its allocator if
+# another thread had it, before any of our code runs.
+LEFT_OUT = (
     "tests/envs/test_vector_environment.py::test_threads_that_cannot_be_started_are_an_error",
     "tests/sim/test_short_flows.py::test_thousands_of_flows_leave_no_more_behind_than_tens",
     "tests/real/test_relay.py::test_a_relay_takes_little_more_than_64_mib",
+    "tests/real/test_relay.py::test_threads_and_forked_processes_do_not_hang[fork]",
 )
 
 
@@ -98,7 +101,7 @@ def main(arguments: list[str]) -> int:
         variables["LD_LIBRARY_PATH"] = f"{ns3.submodule_search_locations[0]}/lib64"
     # -P: the folders envs/, real/ and so on are no packages of that name.
     pytest = [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", *part.arguments]
-    pytest += [word for test in UNLIMITED for word in ("--deselect", test)]
+    pytest += [word for test in LEFT_OUT for word in ("--deselect", test)]
     # ThreadSanitizer needs the usual places of memory.
     prefix = ["setarch", "-R"] if threads else []
     command = [*prefix, *pytest, *arguments]
