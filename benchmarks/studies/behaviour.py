@@ -16,7 +16,7 @@ import typer
 
 from quicgym.agents.policies.learned import LearnedPolicy, load_policy
 from quicgym.envs import find_environment
-from quicgym.plot_style import BLUE, GREEN, GREY, STYLE, TWO_COLUMNS, VERMILION
+from quicgym.plot_style import BLUE, GREEN, GREY, STYLE, TWO_COLUMNS, VERMILION, save
 
 NETWORKS = {
     "ebcc-single": "alone, 15 Mbps",
@@ -69,15 +69,13 @@ def series(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
 def draw(curves: dict[str, dict[str, np.ndarray]], out: Path) -> None:
     """Draws a column for each network and a row for each parameter."""
     import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     titles = ("utilisation, loss", "γ (packets)", "β", "gains", "phases", "α")
-    with pyplot.rc_context({**STYLE, "font.size": 6, "axes.titlesize": 6, "lines.linewidth": 0.7}):
-        figure, axes = pyplot.subplots(
-            len(titles), len(curves), sharex="col", sharey="row", figsize=(TWO_COLUMNS, 5.6)
-        )
+    small = {"font.size": 6, "axes.titlesize": 6, "lines.linewidth": 0.7}
+    with matplotlib.rc_context(STYLE | small):
+        figure = Figure(figsize=(TWO_COLUMNS, 5.6))
+        axes = figure.subplots(len(titles), len(curves), sharex="col", sharey="row")
         for column, (name, curve) in enumerate(curves.items()):
             time = curve["time_s"]
             of_network = axes[:, column]
@@ -100,7 +98,7 @@ def draw(curves: dict[str, dict[str, np.ndarray]], out: Path) -> None:
         for row, title in zip(axes, titles, strict=True):
             row[0].set_ylabel(title)
         axes[0, 0].legend(loc="center right", fontsize=5)
-        figure.savefig(out)
+        save(figure, out.with_suffix(""), out.suffix[1:])
 
 
 def main(
