@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -88,7 +88,7 @@ public:
 
 private:
     static constexpr int kMantissaBits = 6;
-    static constexpr std::uint64_t kBucketsPerOctave = 1U << kMantissaBits;
+    static constexpr std::size_t kBucketsPerOctave = 1U << kMantissaBits;
     static constexpr int kSmallestExponent = 10;  // about 1 µs
     static constexpr int kOctaves = 31;           // up to about 2199 s
     static constexpr Time kSmallest = Time{1} << kSmallestExponent;
@@ -100,7 +100,9 @@ private:
         static_assert(std::numeric_limits<double>::is_iec559);
         constexpr int kDoubleMantissaBits = std::numeric_limits<double>::digits - 1;
         constexpr std::uint64_t kBias = std::numeric_limits<double>::max_exponent - 1;
-        const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(std::max(delay, kSmallest)));
+        const auto value = static_cast<double>(std::max(delay, kSmallest));
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, &value, sizeof bits);  // Emscripten 3.1.6 has no std::bit_cast
         return (bits >> (kDoubleMantissaBits - kMantissaBits)) -
                (kBias + kSmallestExponent) * kBucketsPerOctave;
     }

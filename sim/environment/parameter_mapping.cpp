@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
+#include <locale>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -60,11 +61,12 @@ void read_fixed(const std::string& text, const ParameterValues& own, ParameterVa
         throw std::invalid_argument("coordinates: '" + text + "' fixes no parameter; there are " + names);
     }
     if (fixed.contains(name)) throw std::invalid_argument("coordinates: '" + name + "' is fixed twice");
-    const char* const begin = text.data() + sign + 1;
-    const char* const end = text.data() + text.size();
+    // Not std::from_chars, which not every standard library has for double.
+    std::istringstream stream(text.substr(sign + 1));
+    stream.imbue(std::locale::classic());
     double number = 0.0;
-    const auto [rest, error] = std::from_chars(begin, end, number);
-    if (error != std::errc() || rest != end) {
+    stream >> std::noskipws >> number;
+    if (stream.fail() || stream.peek() != std::istringstream::traits_type::eof()) {
         throw std::invalid_argument("coordinates: '" + text + "' needs a number after the =");
     }
     set_number(fixed, name.c_str(), number);
