@@ -60,8 +60,8 @@ def make_jobs(
             name = controller and find_controller(controller).name
             if shown.setdefault(name, controller) != controller:
                 raise ScenarioError(
-                    f"{shown[name]} and {controller}: results show both as {name!r}; give one of "
-                    "the classes another `name`"
+                    f"{shown[name]} and {controller}: results show both as {name!r}; rename one "
+                    "of the files"
                 )
             jobs += [
                 RunJob(

@@ -12,6 +12,7 @@ from quicgym.controllers.choices import (
     is_agent,
     is_place,
     refuse_place,
+    without_folder,
 )
 from quicgym.controllers.description import ControllerInfo, Parameter
 from quicgym.controllers.python_controller import Controller, ControllerError, describe
@@ -47,4 +48,5 @@ __all__ = [
     "refuse_place",
     "registered",
     "split_parameters",
+    "without_folder",
 ]

@@ -111,6 +111,14 @@ def file_of(choice: str) -> Path | None:
     return None
 
 
+def without_folder(choice: str) -> str:
+    """Returns a choice as results show it: the file of a user's code without its folder."""
+    controller, _ = split_parameters(choice)
+    if _LIBRARY.fullmatch(controller) or is_python_object(controller):
+        return choice[controller.rfind("/") + 1 :]
+    return choice
+
+
 def refuse_place(controller: str | None, file: str) -> None:
     """Makes sure that reading a file runs no code of a controller that it names.
 
@@ -146,12 +154,14 @@ def load(place: str) -> ControllerInfo:
     if place.endswith(_DESCRIPTION):
         return _of_agent(place)
     if is_python_object(place):
-        return _of_file(place)
-    if match := _LIBRARY.fullmatch(place):
-        return _of_library(place, Path(match["path"]), match["name"])
-    match = _MODULE.fullmatch(place)
-    assert match is not None, "is_place says so"
-    return _of_module(place, match["module"], match["name"])
+        info = _of_file(place)
+    elif match := _LIBRARY.fullmatch(place):
+        info = _of_library(place, Path(match["path"]), match["name"])
+    else:
+        match = _MODULE.fullmatch(place)
+        assert match is not None, "is_place says so"
+        info = _of_module(place, match["module"], match["name"])
+    return replace(info, name=without_folder(place))
 
 
 def _of_file(place: str) -> ControllerInfo:

@@ -20,6 +20,7 @@ from quicgym.agents.evaluation.jobs import policy_row
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.console import say, wide_console
+from quicgym.controllers import without_folder
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
@@ -137,9 +138,10 @@ def _try(
     qlog: Path | None,
     window: Window,
 ) -> dict[str, Any] | None:
-    title = f"{scenario.name}, {controller}, seed {seed}, {source}"
+    shown = without_folder(controller)
+    title = f"{scenario.name}, {shown}, seed {seed}, {source}"
     if qlog is not None:
-        run_name = f"{scenario.name}-{controller}-seed-{seed}-{_folder(stack, source)}"
+        run_name = f"{scenario.name}-{shown}-seed-{seed}-{_folder(stack, source)}"
         qlog = qlog / file_name(run_name)
     if source == SIMULATOR:
         if controller in stack.own_controllers:
@@ -153,7 +155,7 @@ def _try(
             **window._asdict(),
             packet_logs=logs,
         )
-        return policy_row(played, controller)
+        return policy_row(played, shown)
 
     def on_invalid(attempt: int, audit: Audit) -> None:
         say(
@@ -179,7 +181,7 @@ def _try(
     except UserError as error:
         failures.append(f"{title}: {error}")
         return None
-    return policy_row(done, controller)
+    return policy_row(done, shown)
 
 
 class _Shown:

@@ -80,6 +80,7 @@ def run_evaluate(
     """
     chosen = expand(policies)
     shown = [split_alias(choice)[0] for choice in chosen]
+    versus = [split_alias(name)[0] for name in versus]
     for name in versus:
         if name not in shown:
             raise ScenarioError(f"--versus: {name!r} is not evaluated; {closest(name, shown)}")

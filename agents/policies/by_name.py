@@ -33,11 +33,12 @@ _ALIAS = re.compile(r"(?P<name>[A-Za-z][\w .+-]*)=(?P<policy>.+)")
 def split_alias(choice: str) -> tuple[str, str]:
     """Returns under which name results show a policy, and the policy as users name it.
 
-    "mine=runs/ppo" is runs/ppo, shown as mine; without such an alias both are the same.
+    "mine=runs/ppo" is runs/ppo, shown as mine. Without an alias both are the same, but a user's
+    code is shown as its file without the folder, as in scenarios: agent.py:policy.
     """
     match = _ALIAS.fullmatch(choice)
     if match is None or Path(choice).exists():
-        return choice, choice
+        return controllers.without_folder(choice), choice
     return match["name"], match["policy"]
 
 

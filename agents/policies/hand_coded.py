@@ -43,7 +43,7 @@ def controller_policy(
 
     What the actions of `space` are does not matter. `parameters` replace the controller's own.
     """
-    name = controller if isinstance(controller, str) else controller.__name__
+    name = find_controller(controller).name
     if parameters:
         name += ":" + ",".join(f"{key}={_text(value)}" for key, value in parameters.items())
     rest = np.zeros(space.shape or (), dtype=space.dtype)

@@ -20,6 +20,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarForm
 
 from quicgym.agents.tuning.parameter_config import SweptParameter, Value, label
 from quicgym.agents.tuning.parameter_trial import ParameterTrial
+from quicgym.controllers import without_folder
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.plot_style import (
     HEAT_MAP,
@@ -60,7 +61,7 @@ def draw_sweep(study: ParameterStudy, folder: Path, format: str = "png") -> list
 
 def _caption(study: ParameterStudy, names: tuple[str, ...]) -> str:
     config = study.config
-    text = f"{config.name}: {_objective_label(study)} of {config.controller}"
+    text = f"{config.name}: {_objective_label(study)} of {without_folder(config.controller)}"
     others = [name for name in config.parameters if name not in names]
     if config.search == "grid" and others:
         text += f", mean over {', '.join(others)}"

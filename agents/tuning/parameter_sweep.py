@@ -31,6 +31,7 @@ from quicgym.agents.tuning.space import Setting, trial_name
 from quicgym.agents.tuning.study import RAY_FOLDER, TRIALS_FOLDER, Curve, Study, text_table
 from quicgym.agents.tuning.trials import RETRIES, Plan, ray, run_trials
 from quicgym.console import count_of, print_whole, wide_console
+from quicgym.controllers import without_folder
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.output_folders import Identity, write_atomically
@@ -142,7 +143,7 @@ class ParameterStudy(Study[ParameterTrial]):
     def failure(self, trial: ParameterTrial) -> str:
         """See `Study.failure`."""
         policy = policy_text(self.config.controller, trial.setting)
-        return f"{policy}: {trial.error}"
+        return f"{without_folder(policy)}: {trial.error}"
 
     @cached_property
     def finished(self) -> list[ParameterTrial]:
@@ -261,7 +262,7 @@ class ParameterStudy(Study[ParameterTrial]):
         first, last = config.seed_range[0], config.seed_range[-1]
         console.print(
             f"{config.name}: {scale}, {how} over {where}, seeds {first:,} to {last:,}, "
-            f"{len(self.finished)} trials of {config.controller}\n",
+            f"{len(self.finished)} trials of {without_folder(config.controller)}\n",
             highlight=False,
         )
         print_whole(self._trials_table())
@@ -292,7 +293,7 @@ class ParameterStudy(Study[ParameterTrial]):
         best, published, difference = self.ranked[0], self.published, self.difference
         if published is None or difference is None:
             return "The published setting failed, so there is nothing to compare the best with."
-        text = f"best {policy_text(self.config.controller, best.setting)}"
+        text = f"best {without_folder(policy_text(self.config.controller, best.setting))}"
         if best is published:
             return f"{text}: the published setting, which no other is better than"
         rank = f"rank {self.rank(published)} of {len(self.finished)}"

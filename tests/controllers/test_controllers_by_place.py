@@ -13,6 +13,7 @@ from helpers.packages import run_python
 
 import quicgym
 from quicgym import ScenarioError, controllers
+from quicgym.agents.policies.by_name import split_alias
 from quicgym.benchmarks.networks import run_networks
 from quicgym.benchmarks.simulations import make_jobs
 
@@ -33,10 +34,6 @@ class Aimd(quicgym.Controller):
     def on_loss(self, event):
         smallest = 2 * self.max_datagram_bytes
         self.window_bytes = max(int(self.window_bytes * self.decrease), smallest)
-
-
-class Other(Aimd):
-    """Another class with the name of the first."""
 
 
 number = 3
@@ -72,11 +69,10 @@ def test_baselines_runs_classes_of_files_and_parameters_beside_names(
     )
     assert status == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
-    shown = ["aimd", "aimd:decrease=0.9", "cubic", "cubic:beta=0.3"]
-    assert [run["controller"] for run in runs] == shown
+    assert [run["controller"] for run in runs] == places
     assert len({run["goodput_mbps"] for run in runs}) == 4
     traces = {path.name for path in (folder / "out/traces").iterdir()}
-    assert "short--aimd-decrease-0.9--native--0.parquet" in traces
+    assert "short--mine.py-Aimd-decrease-0.9--native--0.parquet" in traces
 
 
 def test_resume_runs_again_what_an_edited_class_changes(folder: Path) -> None:
@@ -102,7 +98,7 @@ def test_a_path_in_a_scenario_starts_at_its_folder(
     decrease = 0.8 if "=" in controller else 0.5
     with quicgym.Simulation(scenario) as simulation:
         assert simulation.flows[0].parameters == {"decrease": decrease}
-        assert simulation.flows[0].controller == "aimd" + controller.removeprefix("mine.py:Aimd")
+        assert simulation.flows[0].controller == controller
 
 
 def test_parameters_of_a_flow_are_above_those_in_the_name(folder: Path) -> None:
@@ -219,14 +215,21 @@ def test_policies_and_trainings_name_no_programs(folder: Path) -> None:
         quicgym.load_policy(folder / "policy.json")
 
 
-def test_two_classes_that_results_show_by_one_name_are_refused(folder: Path) -> None:
-    text = "results show both as 'aimd'; give one of the classes another `name`"
+def test_results_show_code_by_its_file_without_the_folder(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = f"{folder}/mine.py:Aimd"
+    chosen = {"scenarios": [str(short(folder))], "seeds": 1, "format": "json"}
+    assert run_networks(directory=folder / "out", controllers=[place], **chosen) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    names = {run["controller"], run["flows"][0]["controller"], split_alias(place)[0]}
+    assert names == {"mine.py:Aimd"}
+    assert quicgym.baseline(place, decrease=0.7).name == "mine.py:Aimd:decrease=0.7"
+    (folder / "other").mkdir()
+    shutil.copy(folder / "mine.py", folder / "other")
+    text = "results show both as 'mine.py:Aimd'; rename one of the files"
     with pytest.raises(ScenarioError, match=re.escape(text)):
-        run_networks(
-            directory=folder,
-            scenarios=["ebcc-single"],
-            controllers=["mine.py:Aimd", "mine.py:Other"],
-        )
+        run_networks(directory=folder, controllers=[place, "other/mine.py:Aimd"], **chosen)
 
 
 def test_a_compiled_library_is_loaded_without_a_package(folder: Path, compiled_aimd: Path) -> None:
@@ -235,7 +238,10 @@ def test_a_compiled_library_is_loaded_without_a_package(folder: Path, compiled_a
         quicgym.run(short(folder), f"libmine.so:aimd{parameters}")
         for parameters in ("", ":decrease=0.9")
     )
-    assert [half.flows[0].controller, most.flows[0].controller] == ["aimd", "aimd:decrease=0.9"]
+    assert [half.flows[0].controller, most.flows[0].controller] == [
+        "libmine.so:aimd",
+        "libmine.so:aimd:decrease=0.9",
+    ]
     assert half.metrics != most.metrics
     assert quicgym.run(short(folder, controller="libmine.so:aimd")).flows == half.flows
     info = controllers.find(f"{folder}/libmine.so:aimd")

@@ -165,7 +165,7 @@ def test_a_users_controller_in_python_runs_in_virtual_time(scenario, tmp_path):
             simulated.metrics["goodput_mbps"], rel=0.1
         )
         windows[result.flows[0].controller] = window
-    assert set(windows) == {"fixed", "fixed:packets=8"}  # as in simulations
+    assert set(windows) == {"mine.py:Fixed", "mine.py:Fixed:packets=8"}  # as in simulations
 
 
 def test_a_users_controller_in_a_library_runs_in_virtual_time(scenario, tmp_path):
@@ -173,7 +173,7 @@ def test_a_users_controller_in_a_library_runs_in_virtual_time(scenario, tmp_path
     place = f"{tmp_path}/libmine.so:aimd"
     simulated = quicgym.run(scenario, place)
     result = quicgym.run(scenario, place, stack="aioquic", clock="virtual")
-    assert result.flows[0].controller == simulated.flows[0].controller == "aimd"
+    assert result.flows[0].controller == simulated.flows[0].controller == "libmine.so:aimd"
     assert result.metrics["goodput_mbps"] == pytest.approx(
         simulated.metrics["goodput_mbps"], rel=0.1
     )
