@@ -29,8 +29,8 @@ from quicgym.real.stacks import Steering
 
 API_VERSION = 1
 _CAPSULE = _core.CONTROLLER_CAPSULE.encode()
-_SPECIFICATIONS: dict[str, Any] = {}
-"""Capsules of users' controllers, by the names that users gave."""
+_SPECIFICATIONS: list[Any] = []
+"""Capsules of users' controllers, which stacks point to; they are freed with the process."""
 
 
 class Snapshot(ctypes.Structure):
@@ -96,7 +96,7 @@ def _library() -> dict[str, Any]:
     return functions
 
 
-def _specification(steering: Steering) -> int | None:
+def specification_of(steering: Steering) -> int:
     """Returns the address of what describes a user's controller to C++."""
     info = controllers.find(steering.name)
     if info.python_class is not None:  # whose on_start reads its parameters
@@ -109,8 +109,8 @@ def _specification(steering: Steering) -> int | None:
     capsule = info.plugin or _core.python_specification(info)
     address = ctypes.pythonapi.PyCapsule_GetPointer
     address.restype, address.argtypes = c_void_p, (ctypes.py_object, c_char_p)
-    _SPECIFICATIONS[steering.name] = capsule  # which is freed with the process
-    pointer: int | None = address(capsule, _CAPSULE)
+    _SPECIFICATIONS.append(capsule)
+    pointer: int = address(capsule, _CAPSULE)
     return pointer
 
 
@@ -126,7 +126,7 @@ class HostedController:
         self._handle = None
         if steering.kind == "user":
             self._handle = self._c["controller_of"](
-                _specification(steering), max_datagram_bytes, seed, now
+                specification_of(steering), max_datagram_bytes, seed, now
             )
         elif steering.policy is None:
             name = steering.name.encode()

@@ -24,9 +24,8 @@ from quicgym.agents.policies.by_name import (
     pretrained_names,
     stack_of_controller,
 )
-from quicgym.agents.policies.hand_coded import parse_parameters
 from quicgym.envs.scenarios.applications import Bulk, Transfer
-from quicgym.envs.scenarios.conversion import nanoseconds
+from quicgym.envs.scenarios.conversion import nanoseconds, parameters_of
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.flows import Flow, ModuleHabits
 from quicgym.envs.scenarios.model import Scenario
@@ -364,11 +363,10 @@ def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Stee
         raise ScenarioError(
             f"{choice!r} is a controller of the stack {other}, and not of {stack.name}; {own}"
         )
-    if controllers.is_place(choice) and policy_description(choice) is None:
-        return _users_controller(choice, stack)
-    if policy_kind(choice) in ("baseline", "static"):
-        return _controller(scenario, flow, choice)
     path = policy_description(choice)
+    is_controller = controllers.is_place(choice) or policy_kind(choice) in ("baseline", "static")
+    if path is None and is_controller:
+        return _controller(scenario, flow, choice)
     if path is None:
         known = [*controllers.names(), *pretrained_names(), *stack.own_controllers]
         raise ScenarioError(
@@ -378,37 +376,17 @@ def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Stee
     return Steering(path.stem, "policy", policy=path, title=choice)
 
 
-def _users_controller(choice: str, stack: Stack) -> Steering:
-    """Returns a controller in Python, or in a library in C++."""
-    if not getattr(stack, "runs_users_code", False):
-        raise ScenarioError(
-            f"{choice}: the stack {stack.name} runs quicgym's controllers and policies only; run "
-            "yours by --stack aioquic"
-        )
-    info = find_controller(choice)
-    given = info.complete({})
-    return Steering(
-        controllers.split_parameters(choice)[0],
-        "user",
-        info.numbers({name: given[name] for name in info.given}),
-        title=info.name,
-    )
-
-
 def _controller(scenario: Scenario, flow: Flow, choice: str) -> Steering:
-    name, colon, text = choice.partition(":")
-    if name not in {entry.name for entry in controllers.catalogue()}:
-        raise ScenarioError(
-            f"controller {name!r} is not part of quicgym: it runs in simulations only"
-        )
-    values = flow.parameters if flow.controller else scenario.controller_parameters.get(name, {})
-    given: dict[str, Any] = {**values, **(parse_parameters(text) if colon else {})}
-    info = controllers.find(name)
+    """Returns a controller of quicgym, or a user's in Python, in a library or in a package."""
+    info = find_controller(choice)
     try:
-        info.complete(given)
+        given = info.numbers(parameters_of(scenario, flow, info))
+        info.complete(dict(given))
     except ValueError as error:
         raise ScenarioError(f"{choice}: {error}") from None
-    return Steering(name, "controller", info.numbers(given), title=choice)
+    name, _ = controllers.split_parameters(choice)
+    is_users = info.python_class is not None or info.plugin is not None
+    return Steering(name, "user" if is_users else "controller", given, title=info.name)
 
 
 # ---- carrying it out ------------------------------------------------------------------------

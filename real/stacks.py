@@ -70,7 +70,7 @@ class Steering:
         name: Name of a controller in quicgym's catalogue, of a policy, of a controller that the
             stack brings, or the place of a user's controller, such as "mine.py:Ledbat".
         kind: controller: of quicgym's catalogue; policy: a learned one; own: the stack's; user: a
-            user's, in Python or in a library, for a stack that `runs_users_code`.
+            user's, in Python or in a library, which `hosted_controller.specification_of` loads.
         parameters: Parameters of a controller that differ from the catalogue's: numbers or lists.
         policy: Path of a policy's description (.json); None for a controller.
         title: Name in results, such as "ebcc:gamma=60"; empty: the name above.
@@ -168,8 +168,6 @@ class Stack(Protocol):
         clocks: The clocks that the stack has.
         own_controllers: Names of controllers that the stack brings itself, each beginning with the
             stack's name, as in "noq-cubic".
-        runs_users_code: Whether senders take controllers of the kind "user"; a stack without the
-            attribute does not.
     """
 
     name: str

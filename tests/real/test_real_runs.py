@@ -15,7 +15,7 @@ from quicgym import ScenarioError, load_scenario, plugins
 from quicgym.errors import RunError, UserError
 from quicgym.real import InvalidRunError, run_stack
 from quicgym.real.comparison import check_audited, gap, run_real
-from quicgym.real.runs import ATTEMPTS, make_plans
+from quicgym.real.runs import ATTEMPTS
 
 SCENARIO = load_scenario("ebcc-single")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the relay needs Linux")
@@ -116,18 +116,12 @@ def test_what_only_a_simulation_can_do_is_named(field, value):
         quicgym.run(scenario, stack="aioquic")
 
 
-def test_a_controller_in_python_is_named_by_its_file(tmp_path):
+def test_a_controller_in_python_is_named_by_its_file():
     class Mine(quicgym.Controller):
         pass
 
     with pytest.raises(ScenarioError, match="name a class by its file, as in mine.py:Aimd"):
         quicgym.run(SCENARIO, Mine, stack="aioquic")
-
-    class Fixed:
-        name, clocks, own_controllers = "fixed", ("virtual",), ()
-
-    with pytest.raises(ScenarioError, match="the stack fixed runs quicgym's controllers and polic"):
-        make_plans(SCENARIO, "mine.py:Aimd", Fixed(), 0)
 
 
 def test_rows_in_real_time_without_a_valid_audit_are_not_stored():

@@ -470,7 +470,6 @@ class AioquicStack:
     name = "aioquic"
     clocks: Sequence[Clock] = ("virtual", "real")
     own_controllers = ("aioquic-reno", "aioquic-cubic")
-    runs_users_code = True
 
     def run(
         self,

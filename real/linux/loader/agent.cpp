@@ -49,6 +49,7 @@ Library::Library(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_NO
     }
     find(last_error, "quicgym_last_error");
     find(controller_new, "quicgym_controller_new");
+    find(controller_of, "quicgym_controller_of");
     find(controller_free, "quicgym_controller_free");
     find(set_parameter, "quicgym_set_parameter");
     find(on_sent, "quicgym_on_sent");
@@ -78,9 +79,13 @@ SteeredFlow::SteeredFlow(const Library& library, const Steering& steering, const
       datagram_bytes_(std::max(begin.segment_bytes + kDatagramOverSegment, kSmallestDatagram)),
       before_(begin) {
     const std::int64_t now = time(begin);
-    controller_ = has_policy_
-                      ? library_.policy_controller_new(policy, datagram_bytes_, kSeed, now)
-                      : library_.controller_new(steering.controller.c_str(), datagram_bytes_, kSeed, now);
+    if (has_policy_) {
+        controller_ = library_.policy_controller_new(policy, datagram_bytes_, kSeed, now);
+    } else if (steering.specification != nullptr) {
+        controller_ = library_.controller_of(steering.specification, datagram_bytes_, kSeed, now);
+    } else {
+        controller_ = library_.controller_new(steering.controller.c_str(), datagram_bytes_, kSeed, now);
+    }
     if (controller_ == nullptr) throw std::invalid_argument(library_.last_error());
     for (const auto& [name, values] : steering.parameters) {
         if (library_.set_parameter(controller_, name.c_str(), values.data(), values.size()) == QUICGYM_OK)

@@ -29,6 +29,7 @@ public:
 
     decltype(&quicgym_last_error) last_error;
     decltype(&quicgym_controller_new) controller_new;
+    decltype(&quicgym_controller_of) controller_of;
     decltype(&quicgym_controller_free) controller_free;
     decltype(&quicgym_set_parameter) set_parameter;
     decltype(&quicgym_on_sent) on_sent;
@@ -55,6 +56,7 @@ private:
 // Decides for a connection: a controller of the catalogue with parameters, or a policy's description.
 struct Steering {
     std::string controller;
+    const void* specification;  // of a user's controller; null: the name is of quicgym's own
     std::map<std::string, std::vector<double>> parameters;
     std::string policy;  // a path; empty: none
 };

@@ -57,12 +57,14 @@ NB_MODULE(_loader, module) {
         .def(
             "__init__",
             [](Agent* self, const Program& program, const std::string& library, const std::string& controller,
-               const std::map<std::string, std::vector<double>>& parameters, const std::string& policy) {
+               std::uintptr_t specification, const std::map<std::string, std::vector<double>>& parameters,
+               const std::string& policy) {
                 const nb::gil_scoped_release release;
-                new (self) Agent(program, library, Steering{controller, parameters, policy});
+                const auto* const described = reinterpret_cast<const void*>(specification);
+                new (self) Agent(program, library, Steering{controller, described, parameters, policy});
             },
-            nb::arg("program"), nb::arg("library"), nb::arg("controller"), nb::arg("parameters"),
-            nb::arg("policy"), nb::keep_alive<1, 2>())
+            nb::arg("program"), nb::arg("library"), nb::arg("controller"), nb::arg("specification"),
+            nb::arg("parameters"), nb::arg("policy"), nb::keep_alive<1, 2>())
         .def("close", &Agent::close, nb::call_guard<nb::gil_scoped_release>(), "Ends the thread.")
         .def_prop_ro("problem", &Agent::problem);
     module.def("observe", &quicgym::linux_tcp::observe, nb::arg("is_recent"), nb::arg("datagram_bytes"),

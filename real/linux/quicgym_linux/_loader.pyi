@@ -18,6 +18,7 @@ class Agent:
         program: Program,
         library: str,
         controller: str,
+        specification: int,
         parameters: Mapping[str, Sequence[float]],
         policy: str,
     ) -> None: ...

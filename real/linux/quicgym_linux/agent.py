@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,30 @@ from typing import Any
 import quicgym
 from quicgym import controllers
 from quicgym.agents.policies.by_name import policy_description, pretrained_names
-from quicgym.agents.policies.hand_coded import parse_parameters
+from quicgym.controllers import ControllerInfo
+from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.errors import UserError
+from quicgym.real.hosted_controller import specification_of
+from quicgym.real.stacks import Steering
 from quicgym.yaml_files import closest
 from quicgym_linux._loader import Agent, Program
+
+
+def _find(choice: str, name: str) -> ControllerInfo:
+    if name not in controllers.names() and not controllers.is_place(choice):
+        known = [*controllers.names(), *pretrained_names()]
+        raise UserError(
+            f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a "
+            "learned policy's description (.json)"
+        )
+    info = find_controller(choice)
+    if info.python_class is not None:
+        warnings.warn(
+            f"{choice}: is in Python, whose time the connections wait for each window; write the "
+            "controller in C++ where the link is fast",
+            stacklevel=2,
+        )
+    return info
 
 
 class Steered:
@@ -31,24 +52,22 @@ class Steered:
         """
         self._choice = choice
         library = Path(quicgym.get_library_dir()) / "libquicgym-controller.so"
-        name, text = controllers.split_parameters(choice)
+        name, _ = controllers.split_parameters(choice)
         policy = policy_description(choice)
-        if policy is None and name not in controllers.names():
-            known = [*controllers.names(), *pretrained_names()]
-            raise UserError(
-                f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a "
-                "learned policy's description (.json)"
-            )
-        values = (
-            {} if policy is not None else {**(parse_parameters(text) if text else {}), **parameters}
-        )
-        lists = {
-            key: [float(one) for one in (value if isinstance(value, list) else [value])]
-            for key, value in values.items()
-        }
+        specification, values = 0, {}
+        if policy is None:
+            info = _find(choice, name)
+            values = info.numbers({**info.given, **parameters})
+            if info.python_class is not None or info.plugin is not None:
+                specification = specification_of(Steering(name, "user", values))
         try:
             self._agent = Agent(
-                program, str(library), name, lists, "" if policy is None else str(policy)
+                program,
+                str(library),
+                name,
+                specification,
+                values,
+                "" if policy is None else str(policy),
             )
         except ValueError as error:
             raise UserError(f"controller {choice!r}: {error}") from error

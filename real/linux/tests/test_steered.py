@@ -11,6 +11,7 @@ import time
 
 import pytest
 from behind_link import NETWORK, TRANSFER, ours, transfer
+from helpers.packages import compile_example
 
 from quicgym.envs import Scenario
 from quicgym.errors import UserError
@@ -32,6 +33,24 @@ def test_the_agent_steers_a_transfer_and_leaves_nothing_behind(name, tmp_path):
 def test_a_small_window_holds_the_kernel_back(tmp_path):
     # 8 Mbps and 24 ms hold 20 packets; a window of 4 lets a fifth of the rate pass.
     received, _ = transfer(tmp_path, "guided:window_bytes=5000", 2.0)
+    assert received["bytes"] * 8e-6 / received["seconds"] < 3.0
+
+
+def test_users_controllers_steer_from_a_library_and_with_a_warning_from_python(tmp_path):
+    compile_example(tmp_path / "libmine.so")
+    received, said = transfer(tmp_path, f"{tmp_path}/libmine.so:aimd")
+    assert "steered by the agent" in said
+    assert received["bytes"] * 8e-6 / received["seconds"] > 0.5
+    (tmp_path / "mine.py").write_text(
+        "import quicgym\n"
+        "class Small(quicgym.Controller):\n"
+        "    def on_ack(self, event):\n"
+        "        self.window_bytes = 5000\n"
+        "    def on_loss(self, event):\n"
+        "        pass\n"
+    )
+    received, said = transfer(tmp_path, f"{tmp_path}/mine.py:Small", 2.0)
+    assert "is in Python" in said
     assert received["bytes"] * 8e-6 / received["seconds"] < 3.0
 
 
@@ -68,7 +87,8 @@ def test_a_transfer_goes_on_when_the_agent_is_killed(tmp_path):
         ("cubik", "unknown controller 'cubik'; did you mean cubic"),
         ("ebcc:gamma=-1", "gamma"),
         ("ebcc:gama=1", "gama"),
-        ("agent:nothing.json", "unknown controller 'nothing.json'"),
+        ("agent:nothing.json", "nothing.json: No such file"),
+        ("mine.py:Aimd", "mine.py: No such file"),
     ],
 )
 def test_what_cannot_steer_is_an_error_before_any_connection(name, said):

@@ -51,6 +51,7 @@ functions! {
     api_version() -> c_int;
     last_error() -> *const c_char;
     controller_new(*const c_char, u64, u64, i64) -> *mut c_void;
+    controller_of(*const c_void, u64, u64, i64) -> *mut c_void;
     controller_free(*mut c_void);
     set_parameter(*mut c_void, *const c_char, *const f64, usize) -> c_int;
     on_handshake(*mut c_void, i64, i64) -> c_int;
@@ -103,7 +104,7 @@ fn to_c(text: &str) -> Result<CString, String> {
     CString::new(text).map_err(|_| format!("{text:?} contains a zero byte"))
 }
 
-/// A controller of the catalogue, or one that a policy steers, for one connection. Times are ns.
+/// A controller of the catalogue or a user's, or one that a policy steers, for one connection. Times are ns.
 pub struct Controller {
     library: Arc<Library>,
     pointer: NonNull<c_void>,
@@ -124,6 +125,20 @@ impl Controller {
         let pointer = unsafe {
             (library.functions.controller_new)(text.as_ptr(), max_datagram_bytes.into(), seed, now)
         };
+        Self::made(library, pointer)
+    }
+
+    /// A user's; `specification` is the address of its description, as the header has it.
+    pub fn of_user(
+        library: &Arc<Library>,
+        specification: usize,
+        max_datagram_bytes: u16,
+        seed: u64,
+        now: i64,
+    ) -> Result<Self, String> {
+        let description = specification as *const c_void;
+        let pointer =
+            unsafe { (library.functions.controller_of)(description, max_datagram_bytes.into(), seed, now) };
         Self::made(library, pointer)
     }
 
@@ -156,16 +171,19 @@ impl Controller {
         if code == OK { Ok(()) } else { Err(self.library.last_error()) }
     }
 
-    pub fn set_parameter(&mut self, name: &str, values: &[f64]) -> Result<(), String> {
-        let name = to_c(name)?;
-        self.checked(unsafe {
-            (self.library.functions.set_parameter)(
-                self.pointer.as_ptr(),
-                name.as_ptr(),
-                values.as_ptr(),
-                values.len(),
-            )
-        })
+    pub fn with_parameters(self, parameters: &[(String, Vec<f64>)]) -> Result<Self, String> {
+        for (name, values) in parameters {
+            let name = to_c(name)?;
+            self.checked(unsafe {
+                (self.library.functions.set_parameter)(
+                    self.pointer.as_ptr(),
+                    name.as_ptr(),
+                    values.as_ptr(),
+                    values.len(),
+                )
+            })?;
+        }
+        Ok(self)
     }
 
     pub fn on_handshake(&mut self, now: i64, rtt: i64) -> Result<(), String> {

@@ -5,10 +5,13 @@ use pyo3::prelude::*;
 
 pub const NEVER: i64 = i64::MAX;
 
+pub type Parameters = Vec<(String, Vec<f64>)>;
+
 /// The controller or policy of a flow's sender.
 #[derive(Clone)]
 pub enum Steering {
-    Catalogue { name: String, parameters: Vec<(String, Vec<f64>)> },
+    Catalogue { name: String, parameters: Parameters },
+    User { specification: usize, parameters: Parameters },
     Policy { path: String },
     Own { name: String },
 }
@@ -39,13 +42,16 @@ impl<'py> FromPyObject<'_, 'py> for Steering {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let kind: String = object.getattr("kind")?.extract()?;
         let name: String = object.getattr("name")?.extract()?;
+        let mut parameters = Vec::new();
+        for item in object.getattr("parameters")?.call_method0("items")?.try_iter()? {
+            parameters.push(item?.extract()?);
+        }
         match kind.as_str() {
-            "controller" => {
-                let mut parameters = Vec::new();
-                for item in object.getattr("parameters")?.call_method0("items")?.try_iter()? {
-                    parameters.push(item?.extract()?);
-                }
-                Ok(Self::Catalogue { name, parameters })
+            "controller" => Ok(Self::Catalogue { name, parameters }),
+            "user" => {
+                let hosted = object.py().import("quicgym.real.hosted_controller")?;
+                let specification = hosted.call_method1("specification_of", (object,))?.extract()?;
+                Ok(Self::User { specification, parameters })
             }
             "policy" => Ok(Self::Policy { path: object.getattr("policy")?.str()?.extract()? }),
             _ => Ok(Self::Own { name }),

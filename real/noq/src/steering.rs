@@ -106,11 +106,13 @@ impl Steered {
         let mut next_decision = NEVER;
         let inner = match &flow.steering {
             Steering::Catalogue { name, parameters } => {
-                let mut controller = library::Controller::of_catalogue(library, name, bytes, flow.seed, now)?;
-                for (parameter, values) in parameters {
-                    controller.set_parameter(parameter, values)?;
-                }
-                Inner::Quicgym(controller)
+                let controller = library::Controller::of_catalogue(library, name, bytes, flow.seed, now)?;
+                Inner::Quicgym(controller.with_parameters(parameters)?)
+            }
+            Steering::User { specification, parameters } => {
+                let controller =
+                    library::Controller::of_user(library, *specification, bytes, flow.seed, now)?;
+                Inner::Quicgym(controller.with_parameters(parameters)?)
             }
             Steering::Policy { path } => {
                 let controller = library::Controller::of_policy(library, path, bytes, flow.seed, now)?;

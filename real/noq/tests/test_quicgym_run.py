@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from helpers.packages import compile_example
 from runs import short
 
 import quicgym
+from quicgym.real.stacks import StackError
 
 
 def test_a_run_has_the_metrics_and_the_reward_of_a_simulation(tmp_path):
@@ -22,3 +24,44 @@ def test_a_run_has_the_metrics_and_the_reward_of_a_simulation(tmp_path):
 def test_noqs_own_controller_is_named_in_the_result(tmp_path):
     result = quicgym.run(short(tmp_path), "noq-cubic", stack="noq", clock="virtual")
     assert result.flows[0].controller == "noq-cubic"
+
+
+FIXED = '''
+import quicgym
+from quicgym.controllers import Parameter
+
+
+class Fixed(quicgym.Controller):
+    """A window of so many packets."""
+
+    parameters = (Parameter("packets", 20.0, 2.0, 1000.0),)
+
+    def on_ack(self, event):
+        self.window_bytes = int(self.packets * self.max_datagram_bytes)
+
+    def on_loss(self, event):
+        pass
+'''
+
+
+def test_users_controllers_run_in_python_and_in_a_library(tmp_path):
+    (tmp_path / "mine.py").write_text(FIXED)
+    compile_example(tmp_path / "libmine.so")
+    scenario = short(
+        tmp_path,
+        flows="flows: [{controller: mine.py:Fixed, parameters: {packets: 8}}, "
+        "{controller: mine.py:Fixed}, {controller: libmine.so:aimd}]",
+    )
+    result = quicgym.run(scenario, stack="noq", clock="virtual")
+    names = [flow.controller for flow in result.flows]
+    assert names == ["mine.py:Fixed", "mine.py:Fixed", "libmine.so:aimd"]
+    simulated = quicgym.run(scenario)
+    expected = (8, 20, simulated.flows[2].mean_window_packets)
+    for flow, packets in zip(result.flows, expected, strict=True):
+        assert flow.mean_window_packets == pytest.approx(packets, rel=0.2)
+
+
+def test_a_users_controller_that_fails_ends_the_run(tmp_path):
+    (tmp_path / "mine.py").write_text(FIXED.replace("int(self", "1 / 0 * (self"))
+    with pytest.raises(StackError, match="division by zero"):
+        quicgym.run(short(tmp_path), f"{tmp_path}/mine.py:Fixed", stack="noq", clock="virtual")

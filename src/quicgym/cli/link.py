@@ -47,8 +47,9 @@ def link(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Use this controller in the kernel for all TCP connections over the link; see "
-            "`quicgym linux list`. Default: the programs choose.",
+            help="Use this controller in the kernel for all TCP connections over the link: names "
+            "from `quicgym linux list` and `quicgym controllers`, or your own (file.py:Class, "
+            "library.so:name). Default: the programs choose.",
         ),
     ] = None,
     limit_s: Annotated[

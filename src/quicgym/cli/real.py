@@ -31,7 +31,8 @@ def real(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="Use these controllers: quicgym's, learned policies, or the stack's own.",
+            help="Use these controllers: quicgym's, your own (file.py:Class, library.so:name), "
+            "learned policies, or the stack's own.",
         ),
     ],
     stack: Annotated[
