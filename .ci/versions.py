@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build/versions"
 EXTRAS = ["multi", "ns3gym", "real", "reports"]
 TOOLS = [
-    "hypothesis>=6.100", "pytest>=8.2", "pytest-xdist>=3.5", "pyzmq>=25.1", "safetensors>=0.4",
+    "hypothesis>=6.100", "pytest>=8.2", "pytest-xdist>=3.5", "safetensors>=0.4",
 ]  # fmt: skip
 """Packages of the extra `dev` that the tests themselves need; their versions are the newest."""
 BUILD_TOOLS = ("cmake", "ninja")

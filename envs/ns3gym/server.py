@@ -104,17 +104,25 @@ def _meet(host: str, port: int, init: Any, timeout_s: float) -> tuple[Connection
     the first is lost then, and is sent again.
     """
     began = time.monotonic()
+    before = ""
     while True:
         connection = Connection(host, port, listens=False)
         try:
             connection.send(init)
             ack = connection.receive(SimInitAck, timeout_s, began=began)
             if not ack.done:
-                raise MessageError("SimInitAck.done = false: the agent refuses the simulation")
+                raise MessageError(
+                    "SimInitAck.done = false: the agent refuses the simulation; where it is in an "
+                    "episode with another one, give each simulation its own port"
+                )
             return connection, ack
-        except PeerGoneError:
+        except PeerGoneError as gone:
             connection.close()
+            before = f"; before: {gone}"
             time.sleep(_RECONNECT_S)
+        except PeerError as error:
+            connection.close()
+            raise PeerError(f"{error}{before}") from None
         except BaseException:
             connection.close()
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 EXTRA_PACKAGES = {
     "examples": ("lz4", "ormsgpack", "tensordict", "torchrl", "tree"),
     "multi": ("pettingzoo",),
-    "ns3gym": ("google",),
+    "ns3gym": ("google", "zmq"),
     "offline": ("minari",),
     "onnx": ("onnxruntime",),
     "reports": ("jinja2", "matplotlib", "pandas", "pyarrow", "scipy", "tensorboard"),

@@ -32,7 +32,7 @@ BEGINS = {
         "from quicgym.real import run_link": "`my-client`, `my-server`: the reader's programs"
     },
     "docs/how-to/ns3gym.md": {
-        "import gymnasium": "waits for an agent; tests/envs/ns3gym/test_serve.py has one"
+        "import gymnasium": "waits for an agent; tests/envs/ns3gym/test_ns3gym_ends.py has one"
     },
     "docs/how-to/comparison.md": {
         "import wandb": "test_trackers.py runs both blocks, and reads what wandb has written",

@@ -14,7 +14,7 @@ from helpers.endpoints import SECOND, Pair, application, make_flow
 
 from quicgym import _core, controllers
 from quicgym.envs.decisions import Decisions
-from quicgym.envs.ns3gym import messages, zmtp
+from quicgym.envs.ns3gym import messages
 from quicgym.envs.ns3gym.descriptions import MAXIMUM_DEPTH, MAXIMUM_NUMBERS, codec_of_space
 
 
@@ -166,14 +166,14 @@ def _policy(
     return json.dumps(document).encode() + b"\0" + safetensors(weights)
 
 
-def conversation(kind: str, *sent: Any) -> bytes:
-    """What a socket of ZeroMQ sends: the greeting, READY, and messages."""
-    parts = [zmtp._DELIMITER + zmtp._frame(0, message.SerializeToString()) for message in sent]
-    return zmtp._GREETING + zmtp._ready(kind) + b"".join(parts)
+def conversation(*sent: Any) -> bytes:
+    """Messages in the order in which an end sends them, each behind its length."""
+    frames = [message.SerializeToString() for message in sent]
+    return b"".join(len(frame).to_bytes(2, "big") + frame for frame in frames)
 
 
 def ns3gym() -> dict[str, bytes]:
-    """A simulation's messages for several spaces, an agent's, and what both refuse."""
+    """A simulation's messages for several spaces, and an agent's."""
     nested = {"a": spaces.Tuple([spaces.Box(0, 9, (1,), np.uint32)]), "b": spaces.Discrete(2)}
     found = {}
     for name, space in {
@@ -186,18 +186,16 @@ def ns3gym() -> dict[str, bytes]:
         value = codec.encode(space.sample(), name)
         init = messages.SimInitMsg(obsSpace=codec.description(), actSpace=codec.description())
         state = messages.EnvStateMsg(obsData=value, reward=0.5, info="info")
-        found[f"simulation-{name}"] = b"\0" + conversation("REQ", init, state)
+        found[f"simulation-{name}"] = b"\0" + conversation(init, state)
         ack, act = messages.SimInitAck(done=True), messages.EnvActMsg(actData=value)
-        found[f"agent-{name}"] = b"\1" + conversation("REP", ack, act)
+        found[f"agent-{name}"] = b"\1" + conversation(ack, act)
     deep: spaces.Space[Any] = spaces.Discrete(2)
     for _ in range(MAXIMUM_DEPTH):
         deep = spaces.Tuple([deep])
     for name, space in {"deep": deep, "large": spaces.Box(0, 1, (MAXIMUM_NUMBERS,))}.items():
         described = codec_of_space(space, name, False).description()
-        found[f"simulation-{name}"] = b"\0" + conversation(
-            "REQ", messages.SimInitMsg(obsSpace=described, actSpace=described)
-        )
-    found["refused"] = b"\0" + zmtp._GREETING + zmtp._error("another agent is there")
+        init = messages.SimInitMsg(obsSpace=described, actSpace=described)
+        found[f"simulation-{name}"] = b"\0" + conversation(init)
     return found
 
 

@@ -21,18 +21,6 @@ PATIENCE_S = 60
 """Longer than anything takes that works."""
 
 
-GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
-"""The greeting of ZMTP 3.0 without security."""
-PINGS = b"\x04\x07\x04PING\0\1" * 2000
-"""Commands that ask for nothing of ours."""
-
-
-def ready(kind: str) -> bytes:
-    """Returns the command that follows the greeting of a socket of this kind."""
-    command = b"\x05READY\x0bSocket-Type" + len(kind).to_bytes(4, "big") + kind.encode()
-    return bytes((4, len(command))) + command
-
-
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

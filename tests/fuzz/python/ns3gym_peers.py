@@ -1,10 +1,12 @@
-"""Any bytes from the other end of ns3-gym's protocol: as the simulation or as the agent sends them.
+"""Any messages from the other end of ns3-gym's protocol: the simulation's or the agent's.
 
-The first byte says which; then each message is read, and a value of the space that it describes.
+The first byte says which. Each message begins with its length in two bytes; it is read, and so is a
+value of the space that it describes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from quicgym.envs.ns3gym import messages
@@ -12,51 +14,20 @@ from quicgym.envs.ns3gym.codecs import SpaceCodec
 from quicgym.envs.ns3gym.descriptions import codec_of_description
 from quicgym.envs.ns3gym.errors import MessageError
 from quicgym.envs.ns3gym.messages import parse
-from quicgym.envs.ns3gym.zmtp import Channel, NotZmtpError, RefusedError
 
 
-class Bytes:
-    """A socket from which these bytes come, and which takes whatever is sent."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def recv(self, count: int) -> bytes:
-        part, self._data = self._data[:count], self._data[count:]
-        return part
-
-    def send(self, data: bytes) -> int:
-        return len(data)
-
-    def getpeername(self) -> tuple[str, int]:
-        return ("127.0.0.1", 5555)
-
-    def ignore(self, *_: int) -> None: ...
-
-    setblocking = setsockopt = close = ignore
-
-
-def received(channel: Channel) -> list[bytes]:
-    """All messages of the connection, up to its end or its first error."""
-    found = []
-    try:
-        while channel.is_open:
-            channel.read()
-            channel.write()
-            if channel.message is not None:
-                found.append(channel.message)
-                channel.message = None
-    except (MessageError, NotZmtpError, RefusedError):
-        channel.close()
-    return found
+def split(data: bytes) -> Iterator[bytes]:
+    while data:
+        end = 2 + int.from_bytes(data[:2], "big")
+        yield data[2:end]
+        data = data[end:]
 
 
 def check(data: bytes) -> None:
     """Reads the messages: each is valid, or refused with the field's name."""
     is_agent = data[:1] == b"\0"
-    channel: Any = Channel(Bytes(data[1:]), "REP" if is_agent else "REQ")  # type: ignore[arg-type]
     spaces: list[SpaceCodec] = []
-    for message in received(channel):
+    for message in split(data[1:]):
         try:
             if not is_agent:
                 parse(messages.SimInitAck, message, "ack")
