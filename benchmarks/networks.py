@@ -97,7 +97,7 @@ def run_networks(
             {"runs": runs, "intervals": intervals},
             f"{count_of(len(runs), 'run')} (results.json, results.parquet) and "
             f"{count_of(len(files), 'picture')} (figures)",
-            print_table=lambda: _print(runs),
+            print_table=lambda document: _print(document["runs"]),
             frame=pd.DataFrame(_flow_rows(runs)),
             tables={
                 "results.parquet": pd.DataFrame(runs),

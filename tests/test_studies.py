@@ -57,7 +57,7 @@ def conclude(outcome: Outcome) -> Findings:
     table = pd.DataFrame(rows)
     return Findings(
         "squares.json", {"about": "squares"}, {"rows": rows}, "the squares",
-        print_table=lambda: print("a table"), frame=table,
+        print_table=lambda document: print("a table of", document["about"]), frame=table,
         tables={"squares.parquet": table}, texts={"page.html": "a page"},
     )  # fmt: skip
 
@@ -69,7 +69,7 @@ def study(folder: Path, **more: Any) -> Study:
 
 @pytest.mark.parametrize(
     ("format", "printed"),
-    [("table", "a table\n"), ("csv", "square\n4\n9\n"), ("html", ""), ("json", None)],
+    [("table", "a table of squares\n"), ("csv", "square\n4\n9\n"), ("html", ""), ("json", None)],
 )
 def test_findings_are_written_and_printed_in_the_format(
     format: str, printed: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]

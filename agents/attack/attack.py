@@ -379,7 +379,7 @@ def attack_policy(
             study.about(SEEDS),
             content,
             f"the results of {len(attack.trials)} trials",
-            print_table=lambda: print(words(content)),
+            print_table=lambda document: print(words(document)),
             texts=texts,
         )
         findings.write(directory)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
-from quicgym.agents.evaluation.summary import evaluate
+from quicgym.agents.evaluation.summary import Evaluation, evaluate
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import count_of, print_by_columns, say, terminal_width, wide_console
@@ -110,23 +109,41 @@ def run_evaluate(
         figure_format=figure_format,
         qlog=qlog,
         pcap=pcap,
+        print_table=lambda document: _print(document, versus, columns),
         command=command,
     )
-    findings = evaluation.findings
-    if findings is None:
+    if evaluation.findings is None:
         return 130
     _report_blocked(evaluation.runs)
-    document = findings.document
-    replace(findings, print_table=lambda: _print(document, versus, columns)).print(format)
+    shown_columns = _columns(evaluation.findings.document, columns)
+    return show(evaluation, directory, format, shown_columns)
+
+
+def show(
+    evaluation: Evaluation,
+    directory: Path,
+    format: Format,
+    columns: Mapping[str, tuple[str, str]],
+    claims: Sequence[str] = (),
+) -> int:
+    """Prints a finished evaluation and writes its report; returns the exit status.
+
+    `columns` are those of the report's table, as `columns_of` returns them, and `claims` has an
+    introduction and a sentence for each paper.
+    """
     from quicgym.agents.evaluation.report import write_report  # jinja2, and matplotlib
 
-    headings, rows = _table(document, columns)
+    findings = evaluation.findings
+    assert findings is not None, "an interrupted evaluation is not shown"
+    findings.print(format)
+    headings, rows = table(findings.document, columns)
     shown_rows = [[display_name(policy), *cells] for policy, *cells in rows]
-    report = write_report(evaluation, directory, headings, shown_rows)
+    report = write_report(evaluation, directory, headings, shown_rows, claims)
     say(
         f"{count_of(len(evaluation.runs), 'run')} (evaluation.json, results.parquet, "
-        f"intervals.parquet), the time series of seed {first_seed} (series) and "
-        f"{len(evaluation.figures)} pictures (figures) are in {directory}; read {report} first"
+        f"intervals.parquet), the time series of seed {findings.document['seeds'][0]} (series) and "
+        f"{count_of(len(evaluation.figures), 'picture')} (figures) are in {directory}; "
+        f"read {report} first"
     )
     return 1 if evaluation.outcome.failures else 0
 
@@ -220,7 +237,7 @@ def _print(document: dict[str, Any], versus: Sequence[str], columns: Sequence[st
         f"{networks}\n",
         highlight=False,
     )
-    headings, rows = _table(document, columns)
+    headings, rows = table(document, _columns(document, columns))
     print_by_columns(headings, rows)
     console.print(
         f"\nwithin 1% of best: share of the {networks} with a reward at most 1% below that of the "
@@ -252,16 +269,22 @@ def columns_of(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _table(document: dict[str, Any], chosen: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Returns the headings and the rows of the table, a row for each policy."""
+def _columns(document: dict[str, Any], chosen: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Returns the columns of the table: the chosen ones, or else COLUMNS that were measured."""
     means = [entry["mean"] or {} for entry in document["policies"]]
-    columns = {
+    return {
         name: column
         for name, column in columns_of(chosen or tuple(COLUMNS)).items()
         if chosen
         or name not in TRAFFIC_METRICS
         or any(mean.get(name) is not None for mean in means)
     }
+
+
+def table(
+    document: dict[str, Any], columns: Mapping[str, tuple[str, str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Returns the headings and the rows of the table, a row for each policy."""
     headings = ["policy", "IQM\nreward", "\n95% interval"]
     headings += [*(heading for heading, _ in columns.values()), "within 1% of\nbest (%)"]
     rows = []

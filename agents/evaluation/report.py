@@ -60,10 +60,12 @@ def write_report(
     folder: Path,
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
+    claims: Sequence[str] = (),
 ) -> Path:
     """Writes the report of a finished evaluation; returns its file.
 
-    `headings` and `rows` are those of the printed table.
+    `headings` and `rows` are those of the printed table, and `claims` has an introduction and a
+    sentence for each paper.
     """
     document = evaluation.document
     assert document is not None
@@ -78,6 +80,7 @@ def write_report(
         subject=subject and display_name(subject),
         headings=headings,
         rows=rows,
+        claims=claims,
         differences=[
             _difference(document, subject, entry["policy"])
             for entry in document["policies"]

@@ -8,7 +8,7 @@ docs/reference/evaluation.md explains what the summary has.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
@@ -120,6 +120,7 @@ def evaluate(
     figures: Sequence[str] = FIGURES,
     qlog: PacketLogs | None = None,
     pcap: PacketLogs | None = None,
+    print_table: Callable[[dict[str, Any]], None] = lambda document: None,
     command: str = "",
     again: str = "",
 ) -> Evaluation:
@@ -148,6 +149,7 @@ def evaluate(
         figures: The pictures that are drawn, of FIGURES.
         qlog: Where qlog files of the first seed go, on the native engine; None: there are none.
         pcap: Where pcap files of the first seed go, on ns-3; None: there are none.
+        print_table: Function that prints the document as the table of the findings.
         command: The command line, to be kept with the results.
         again: The command line that continues an interrupted evaluation; empty: `command`.
 
@@ -201,7 +203,7 @@ def evaluate(
             "fingerprints": fingerprints,
             "policy_flows": [min(open_flows), max(open_flows)],
         }
-        findings = _findings(asked, runs, kinds, more)
+        findings = _findings(asked, runs, kinds, more, print_table)
         document = findings.document
         findings.write(directory)
         _report_missing(document, resume)
@@ -293,6 +295,7 @@ def _findings(
     runs: pd.DataFrame,
     kinds: Mapping[str, str],
     more: Mapping[str, Any] = MappingProxyType({}),
+    print_table: Callable[[dict[str, Any]], None] = lambda document: None,
 ) -> Findings:
     """Returns evaluation.json, with `more`, and the tables."""
     intervals = seed_intervals(runs, ("policy", "scenario"))
@@ -300,6 +303,7 @@ def _findings(
         "evaluation.json",
         {**asked.about(), **more},
         summarize(runs, kinds, asked.entries, asked.seeds),
+        print_table=print_table,
         frame=runs,
         tables={"results.parquet": runs, "intervals.parquet": intervals},
     )

@@ -110,7 +110,7 @@ def run_checklist(
             about,
             {"items": items},
             f"{len(jobs)} runs ({RUNS_FILE}) and {'checklist.html' if html else 'checklist.json'}",
-            print_table=lambda: _print(document),
+            print_table=_print,
             texts={"checklist.html": checklist_page.render(document, loaded)} if html else {},
         )
 

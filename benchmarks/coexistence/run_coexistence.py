@@ -94,17 +94,16 @@ def run_coexist(
                 if isinstance(job.steering, PolicyChoice)
             },
         }
-        content = {"cells": rows, "adoption": curves}
         formats = (figure_format, "pdf")
         figures = draw(results, rows, curves, seeds, directory / "figures", formats)
         return Findings(
             "coexist.json",
             about,
-            content,
+            {"cells": rows, "adoption": curves},
             f"{len(every)} runs ({RUNS_FILE}), their flows (coexist.parquet), the table and the "
             f"adoption curves (coexist.json) and {' and '.join(file.name for file in figures)} "
             "(figures)",
-            print_table=lambda: _print({**about, **content}),
+            print_table=_print,
             frame=pd.DataFrame(rows),
             tables={"coexist.parquet": pd.DataFrame(results.flows())},
         )

@@ -59,7 +59,6 @@ def run_league(
             "policies": {split_alias(choice)[0]: split_alias(choice)[1] for choice in choices},
             "fingerprints": participants.fingerprints,
         }
-        content = {"leagues": league_tables(participants, outcome.finished)}
         games = pd.DataFrame(
             [
                 row
@@ -70,9 +69,9 @@ def run_league(
         return Findings(
             DOCUMENT,
             about,
-            content,
+            {"leagues": league_tables(participants, outcome.finished)},
             f"win rates ({DOCUMENT}) and every game (league.parquet)",
-            print_table=lambda: _print({**about, **content}),
+            print_table=_print,
             frame=games,
             tables={"league.parquet": games},
         )

@@ -209,7 +209,7 @@ def findings(asked: Asked, study: Study, measured: Measurements) -> Findings:
         about,
         {"claims": claims, "tables": cells},
         "papers.json, tables.parquet and claims.parquet",
-        print_table=lambda: _print(reproductions, measured, asked),
+        print_table=lambda _: _print(reproductions, measured, asked),
         tables={
             "tables.parquet": pd.DataFrame(cells),
             "claims.parquet": pd.DataFrame(_claim_rows(claims)),

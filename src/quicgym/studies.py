@@ -74,7 +74,7 @@ class Findings:
         about: Where the results come from; the attributes of all Parquet files.
         content: Results, which the JSON file has after `about`.
         closing: Last sentence, up to "are in" and the folder.
-        print_table: Function that prints the format "table".
+        print_table: Function that prints `document` in the format "table".
         frame: Table of the format "csv".
         tables: Further tables by the names of their Parquet files.
         texts: Further texts by the names of their files.
@@ -84,7 +84,7 @@ class Findings:
     about: Mapping[str, Any]
     content: Mapping[str, Any]
     closing: str = ""
-    print_table: Callable[[], None] = lambda: None
+    print_table: Callable[[dict[str, Any]], None] = lambda document: None
     frame: pd.DataFrame | None = None
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Findings:
         elif format == "csv" and self.frame is not None:
             print(self.frame.to_csv(index=False), end="")
         elif format == "table":
-            self.print_table()
+            self.print_table(self.document)
 
 
 def run_study(

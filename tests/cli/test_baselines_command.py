@@ -63,7 +63,13 @@ def test_the_benchmark_compares_controllers_and_agents_and_counts_claims(
     assert {"bbr", "ebcc", "window"} <= {
         path.name for path in (tmp_path / "b/tensorboard").iterdir()
     }
-    assert "tensorboard --logdir b/tensorboard" in rest
+    assert "tensorboard --logdir b/tensorboard" in done.stderr
+    assert "read b/report.html first" in done.stderr
+    report = (tmp_path / "b/report.html").read_text()
+    for text in ("Window has an interquartile mean reward of", "The papers&#39; claims, judged"):
+        assert text in report
+    for sentence in re.findall(r"^\S+: of \d+ claims .*$", rest, re.MULTILINE):
+        assert f"<li>{sentence}</li>" in report
     quicgym("compare", "b", "--logdir", "c")
     again = quicgym("baselines", *QUICK, "--seeds", "1", "--out", "b", "--resume")
     assert again.stdout == done.stdout

@@ -70,8 +70,9 @@ def baselines(
     """Compare the papers' controllers and the learned agents on one reward.
 
     All run on the same networks with the same seeds: the suite papers and every 8th network of
-    heldout, unless --suite says otherwise. You get one table with the best policy first, one
-    figure, logs for TensorBoard, and for each paper how many of its claims hold in our runs.
+    heldout, unless --suite says otherwise. You get one table with the best policy first, a report
+    (report.html) that you can send to somebody, logs for TensorBoard, and for each paper how many
+    of its claims hold in our runs; those that need ns-3 are left to `quicgym papers`.
     --controller replaces the hand-coded controllers, and --policy the agents.
 
     With --scenario the command runs the given networks instead and prints every metric of every
