@@ -111,7 +111,7 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "conservation_round", 0.0, 1.0, "",
             "1: a recovery begins with a round of packet conservation, and lasts until a round loses nothing; "
             "0: the window grows again from the next ACK on, and the recovery is over after one round",
-            "BBR draft-00 4.2.3.4; QUIC module for ns-3, docs/reports/reproduction.md"),
+            "BBR draft-00 4.2.3.4; QUIC module for ns-3, docs/papers/ebcc.md"),
         number<P, &P::extra_acked_gain>(
             "extra_acked_gain", 0.0, 10.0, "",
             "So many times what ACKs run ahead of the bandwidth is added to the window; 0: nothing, as in draft-00; "

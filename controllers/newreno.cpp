@@ -33,7 +33,7 @@ const ParameterTable<NewRenoParameters>& table() {
             "reduction_per_ack", 0.0, 1.0, "",
             "1: each ACK frame that reveals a loss cuts the window; 0: one cut "
             "in a recovery period",
-            "QUIC module for ns-3, docs/reports/reproduction.md; RFC 9002 7.3.2"),
+            "QUIC module for ns-3, docs/papers/ebcc.md; RFC 9002 7.3.2"),
         number<P, &P::flight_size>(
             "flight_size", 0.0, 1.0, "",
             "1: what is left is a share of the bytes in flight when the loss is found, "

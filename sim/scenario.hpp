@@ -212,7 +212,7 @@ struct Flow {
     bool adaptive_reordering = true;    // packets that arrive late after all delay the detection of losses
     bool burst_retransmission = false;  // lost data leaves when it is found, whatever window and pacing say
     bool stale_rate_samples = false;    // delivery-rate samples may keep an older interval
-    // Habits of the QUIC module for ns-3 (docs/reports/reproduction.md); 0 and false: RFC 9000 and RFC 9002.
+    // Habits of the QUIC module for ns-3 (docs/papers/ebcc.md); 0 and false: RFC 9000 and RFC 9002.
     std::uint64_t window_update_bytes = 0;  // in order, after which MAX_DATA leaves; 0: half of the window
     std::uint64_t acks_for_max_data = 0;    // one of so many ACK frames comes with MAX_DATA; 0: none does
     bool acknowledges_alone = false;        // only packets without other frames count as acknowledgements

@@ -385,7 +385,7 @@ def _print(reproductions: Sequence[Reproduction], measured: Measurements, asked:
         f"and {module} that the eBCC paper measured. quicgym's QUIC follows the RFCs and the "
         "module does not: for example it sends all lost bytes again as one datagram, and its "
         "receiver does not report a gap at once, so a correct stack has other losses and rates "
-        "(docs/reports/reproduction.md).\n",
+        "(docs/papers/ebcc.md).\n",
         highlight=False,
         width=100,
     )

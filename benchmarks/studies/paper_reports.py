@@ -1,4 +1,4 @@
-"""The tables of docs/reports/verdicts.md and reproduction.md, from what `quicgym papers` wrote.
+"""The tables of docs/papers, from what `quicgym papers` wrote.
 
 python benchmarks/studies/paper_reports.py verdicts DIR prints the verdicts,
 python benchmarks/studies/paper_reports.py tables DIR PAPER prints a paper's tables.

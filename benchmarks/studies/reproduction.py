@@ -3,7 +3,7 @@
     python benchmarks/studies/reproduction.py PAPER [--variation NAME] [--seeds N] [--jobs N]
         [--with-ns3] [--out DIR]
 
-prints the tables of docs/reports/reproduction.md. The variations are in the paper's file.
+prints the tables of docs/papers. The variations are in the paper's file.
 """
 
 from __future__ import annotations

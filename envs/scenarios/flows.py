@@ -123,7 +123,7 @@ class AckFrequency(CheckedModel):
 class ModuleHabits(CheckedModel):
     """Deviations of the QUIC module for ns-3 from RFC 9000 and RFC 9002.
 
-    The defaults are the RFCs'. docs/reports/reproduction.md says where the module has each habit.
+    The defaults are the RFCs'. docs/papers/ebcc.md says where the module has each habit.
     """
 
     core_type = "Flow"
@@ -246,7 +246,7 @@ class Flow(Connection):
     """Delivery-rate samples keep their interval while packets sent at one delivery count arrive.
 
     They come out too high then. As the QUIC module for ns-3 has it:
-    docs/reports/reproduction.md.
+    docs/papers/ebcc.md.
     """
     module_habits: Annotated[ModuleHabits, INLINE] = ModuleHabits()
     """Habits of the QUIC module for ns-3."""
