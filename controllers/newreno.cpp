@@ -29,11 +29,10 @@ const ParameterTable<NewRenoParameters>& table() {
             "1: each ACK frame that brings news lets the window grow, by one datagram in slow start and by "
             "datagram^2 / window later, however much it acknowledges; 0: acknowledged bytes count",
             "RFC 5681 3.1, equation 3; ns-3 TcpNewReno"),
-        number<P, &P::reduction_per_ack>(
-            "reduction_per_ack", 0.0, 1.0, "",
-            "1: each ACK frame that reveals a loss cuts the window; 0: one cut "
-            "in a recovery period",
-            "QUIC module for ns-3, docs/papers/ebcc.md; RFC 9002 7.3.2"),
+        number<P, &P::reduction_per_ack>("reduction_per_ack", 0.0, 1.0, "",
+                                         "1: each ACK frame that reveals a loss cuts the window; 0: one cut "
+                                         "in a recovery period",
+                                         "QUIC module for ns-3, docs/papers/ebcc.md; RFC 9002 7.3.2"),
         number<P, &P::flight_size>(
             "flight_size", 0.0, 1.0, "",
             "1: what is left is a share of the bytes in flight when the loss is found, "
