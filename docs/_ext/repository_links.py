@@ -3,7 +3,7 @@
 Pages name such files relative to themselves, as GitHub wants it: `../../envs/window.py`. Here they
 become links
 
-- to the page that shows the file (CHANGELOG.md, CONTRIBUTING.md, SECURITY.md),
+- to the page that shows the file (CONTRIBUTING.md, the pages of a plug-in),
 - to a copy beside the pages (HTML and JSON files of docs/),
 - else into the repository: on GitHub at the commit that the site was built from where GitHub
   Actions builds it, and into this checkout where it is built elsewhere.
@@ -29,8 +29,12 @@ INCLUDED = {
     "CHANGELOG.md": "project/changelog",
     "CONTRIBUTING.md": "project/contributing",
     "SECURITY.md": "project/security",
+    "real/linux/docs/manual.md": "how-to/linux",
+    "real/linux/docs/report.md": "reports/linux-kernel",
+    "real/noq/docs/report.md": "reports/reality",
 }
-"""Files beside docs/ -> the page that includes each."""
+"""Files outside docs/ -> the page that includes each."""
+FILES = {page: file for file, page in INCLUDED.items()}
 COPIED = (".html", ".json")
 """Endings of files of docs/ that are copied beside the pages."""
 
@@ -50,8 +54,8 @@ class RepositoryLinks(SphinxTransform):
 
     def _replace(self, link: nodes.Element) -> None:
         page = self.env.docname
-        # An included file names its targets relative to the repository.
-        base = ROOT if page in INCLUDED.values() else (DOCS / page).parent
+        # An included file names its targets relative to itself.
+        base = (ROOT / FILES.get(page, f"docs/{page}.md")).parent
         path, _, anchor = link["reftarget"].partition("#")
         if link.get("refdomain") == "doc":  # MyST has looked for a page, by its absolute path
             path, anchor = f"{path}.md", link.get("reftargetid") or ""

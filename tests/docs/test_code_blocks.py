@@ -24,7 +24,8 @@ from quicgym.cli import group, spread
 from quicgym.envs.scenarios.suites import load_entry, load_suite
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+PLACES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "real/*/docs/*.md")
+PAGES = [page for place in PLACES for page in sorted(ROOT.glob(place))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
 BEGINS = {

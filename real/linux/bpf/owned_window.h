@@ -2,7 +2,7 @@
  * to be restored.
  *
  * They leave min_tso_segs to the kernel where they can. With such a hook Linux 6.18 was measured to send up
- * to half a window at once now and then, whatever the hook returns: docs/reports/linux-kernel.md. */
+ * to half a window at once now and then, whatever the hook returns: real/linux/docs/report.md. */
 #ifndef QUICGYM_LINUX_OWNED_WINDOW_H
 #define QUICGYM_LINUX_OWNED_WINDOW_H
 

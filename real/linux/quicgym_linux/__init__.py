@@ -1,7 +1,7 @@
 """quicgym's controllers and policies in the TCP of the Linux kernel.
 
 `quicgym link --controller` and `quicgym linux` find the package by themselves. See
-docs/how-to/linux.md of quicgym.
+real/linux/docs/manual.md.
 """
 
 from quicgym_linux.kernel import KERNEL
