@@ -335,6 +335,7 @@ def _check_flow(where: str, scenario: Scenario, flow: Flow) -> None:
         "transport": flow.transport != "quic",
         "direction": flow.direction != "forward",
         "application": not isinstance(flow.application, Bulk | Transfer),
+        "offload_packets": flow.offload_packets != 1,
         "burst_retransmission": flow.burst_retransmission,
         "stale_rate_samples": flow.stale_rate_samples,
         "module_habits": flow.module_habits != ModuleHabits(),

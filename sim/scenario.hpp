@@ -209,6 +209,7 @@ struct Flow {
     Time max_ack_delay = 25 * kMillisecond;
     std::uint64_t reordering_threshold = 1;  // 0: a gap or reordering brings no ACK at once
     bool pace_initial_window = false;        // the first window is paced, too (RFC 9002 7.7)
+    std::uint64_t offload_packets = 1;       // so many leave back to back, as segmentation offload sends them
     bool adaptive_reordering = true;    // packets that arrive late after all delay the detection of losses
     bool burst_retransmission = false;  // lost data leaves when it is found, whatever window and pacing say
     bool stale_rate_samples = false;    // delivery-rate samples may keep an older interval
@@ -226,9 +227,9 @@ struct Flow {
                    application, start, start_jitter, stop, access_rate_bits_per_second, access_delay,
                    extra_delay, mtu_bytes, first_hop, last_hop, max_datagram_bytes, flow_control_window_bytes,
                    send_buffer_bytes, ecn, ack_eliciting_threshold, max_ack_delay, reordering_threshold,
-                   pace_initial_window, adaptive_reordering, burst_retransmission, stale_rate_samples,
-                   window_update_bytes, acks_for_max_data, acknowledges_alone, probe_timeout, losses_by_count,
-                   segment_bytes, uncounted_bytes)
+                   pace_initial_window, offload_packets, adaptive_reordering, burst_retransmission,
+                   stale_rate_samples, window_update_bytes, acks_for_max_data, acknowledges_alone,
+                   probe_timeout, losses_by_count, segment_bytes, uncounted_bytes)
 };
 
 // Transfers that arrive as a Poisson process at one pair of hosts, each over a new connection.

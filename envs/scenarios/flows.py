@@ -36,8 +36,8 @@ from quicgym.validation import problem
 from quicgym.yaml_files import closest
 
 QUIC_FIELDS = (
-    "ack_frequency", "pace_initial_window", "adaptive_reordering", "burst_retransmission",
-    "stale_rate_samples", "module_habits",
+    "ack_frequency", "pace_initial_window", "offload_packets", "adaptive_reordering",
+    "burst_retransmission", "stale_rate_samples", "module_habits",
 )  # fmt: skip
 """Fields of quicgym's endpoints; ns-3's TCP has none of them."""
 
@@ -194,6 +194,10 @@ class Connection(CheckedModel):
     ecn: StrictBool = False
     pace_initial_window: StrictBool = False
     """Pace the initial window over half an RTT, too; false: it leaves at once (RFC 9002 7.7)."""
+    offload_packets: Annotated[
+        int, Field(strict=True, ge=1, le=64, description="a whole number of packets, 1 to 64")
+    ] = 1
+    """This many packets leave back to back, then wait together, as with GSO; 1: each is paced."""
     adaptive_reordering: StrictBool = True
     """Once a packet has arrived that was declared lost, losses are found by time alone, and later.
 

@@ -41,6 +41,7 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
                  .by_time = !flow.losses_by_count,
                  .adaptive = flow.adaptive_reordering && !flow.losses_by_count}),
       delivery_rate_(flow.stale_rate_samples),
+      pacer_(flow.offload_packets),
       stream_(flow.flow_control_window_bytes, flow.application.burst_own_stream),
       paces_initial_window_(flow.pace_initial_window),
       retransmits_at_once_(flow.burst_retransmission),
@@ -317,7 +318,7 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
         return true;
     }
     if (stream_.has_data(written)) {
-        if (pacer_.next_send() <= now && window_has_room()) {
+        if (pacer_.may_send(now) && window_has_room()) {
             send_data(now, out, written);
             return true;
         }

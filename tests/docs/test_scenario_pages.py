@@ -58,4 +58,6 @@ def test_examples_of_networks_are_for_both_engines(
 
 
 def test_traffic_has_an_example_of_each() -> None:
-    assert set(EXAMPLES["traffic.md"]) == {*("short-flows", "requests", "page", "video", "call")}
+    assert set(EXAMPLES["traffic.md"]) == {
+        *("short-flows", "requests", "page", "video", "call", "offload")
+    }

@@ -104,6 +104,7 @@ def test_the_controller_of_another_stack_is_refused(monkeypatch):
     [
         ("application", {"kind": "constant-rate", "rate_mbps": 1.0}),
         ("burst_retransmission", True),
+        ("offload_packets", 16),
         ("direction", "backward"),
     ],
 )

@@ -3,11 +3,13 @@
 import struct
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 
 import pytest
 from helpers.endpoints import (
     MILLISECOND,
     SECOND,
+    Pair,
     application,
     make_flow,
     make_link,
@@ -361,6 +363,20 @@ def test_a_changed_window_counts_and_is_used_from_the_moment_of_the_change():
     assert simulation.statistics(0)["max_window_packets"] == 50
     simulation.run_until(SECOND + 1)
     assert simulation.statistics(0)["sent_packets"] > before["sent_packets"]
+
+
+@pytest.mark.parametrize("burst", [1, 10])
+def test_packets_leave_in_bursts_of_offload_at_the_same_mean_rate(burst):
+    flow = make_flow(
+        controller="external",
+        parameters={"window_bytes": [10**7], "pacing_rate": [1e6]},
+        pace_initial_window=True,
+        offload_packets=burst,
+    )
+    times = Pair(flow).run_until(2 * SECOND).sent_times("data")
+    sizes = [len(list(packets)) for _, packets in groupby(times)]
+    assert set(sizes[1:-1]) == {burst}
+    assert len(times) * 1200 * SECOND / (2 * SECOND - times[0]) == pytest.approx(1e6, rel=0.03)
 
 
 ARRIVAL = 5 * MILLISECOND

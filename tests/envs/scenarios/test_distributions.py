@@ -218,14 +218,15 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
 @pytest.mark.parametrize(
     ("name", "digest"),
     [
-        ("heldout", "7f1edc2fdfbff53c"),
-        ("stress", "8407db389011c2b0"),
-        ("validation", "5e9bec5450fc3e03"),
+        ("heldout", "1e14266242f70ac9"),
+        ("stress", "c5364e12d046d4f3"),
+        ("validation", "5d36086830753b51"),
     ],
 )
 def test_the_networks_of_a_fixed_suite_stay_the_same(name, digest):
     """Another NumPy or another distribution must not change what results are compared on."""
-    fields = [entry.model_dump(mode="json") for entry in packaged_suite(name)]
+    suite = packaged_suite(name)
+    fields = [entry.model_dump(mode="json", exclude_defaults=True) for entry in suite]
     text = json.dumps(fields, sort_keys=True)
     assert sha256(text.encode()).hexdigest()[:16] == digest
 

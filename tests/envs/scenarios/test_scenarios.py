@@ -184,6 +184,10 @@ BAD: list[tuple[str, ...]] = [
      "did you mean standard"),
     ("controller_parameters: {cubic+: 0.5}",
      "controller_parameters.cubic+ = 0.5", "a mapping of controllers"),
+    ("flows: [{offload_packets: 65}]",
+     "flows.0.offload_packets = 65", "a whole number of packets, 1 to 64"),
+    ("flows: [{transport: tcp, controller: cubic, offload_packets: 2}]",
+     "flows.0.offload_packets = 2", "leave out offload_packets, or transport"),
     ("flows: [{transport: tcp, controller: ebcc}]",
      "flows.0.controller = 'ebcc'", "newreno, linux-reno, cubic, bbr, vegas"),
     ("flows: [{application: {kind: bursts, rate_mbps: 1, burst_rate_mbps: 1, burst_duration_s: 3, "
