@@ -1,6 +1,6 @@
 """A Ray cluster: joining one, and running jobs on its nodes. Importing this module takes seconds.
 
-Jobs go to the nodes in batches of about a second, because a task of Ray costs milliseconds. The
+A job is a task of Ray, which chooses the node and tries again where a node or a process dies. The
 nodes have the same quicgym, and a file system that all of them share for files and results. Each
 task checks both.
 """
@@ -8,25 +8,25 @@ task checks both.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-# Ray reads it when it is imported: nothing is sent to Ray's makers.
+# Ray reads both when it is imported. Nothing is sent to Ray's makers, and a job that fills the
+# memory is not tried again for ever.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_task_oom_retries"] = "3"
 
 from quicgym.errors import ClusterError, MissingExtraError
 
@@ -41,21 +41,16 @@ from quicgym.jobs import PROCESS_DIED, AnyJob, Finish, Job, failure_text
 RayError = ray.exceptions.RayError
 """Ray itself failed, not what it runs."""
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-BATCH_S = 1.0
-"""After this long a batch ends, and what it has not begun goes back."""
-MOST_JOBS = 256
-"""The most jobs of a batch."""
-ATTEMPTS = 3
-"""How often a job is tried alone after the batch that it was in was lost."""
+RETRIES = int(os.environ["RAY_task_oom_retries"])
+"""How often a job runs again after its process, or the node, has died."""
 _LOST = (
     ray.exceptions.WorkerCrashedError,
     ray.exceptions.NodeDiedError,
-    ray.exceptions.LocalRayletDiedError,
     ray.exceptions.OutOfMemoryError,
-    ray.exceptions.ObjectLostError,
 )
 _CONNECT_S, _HEALTH_S = 5, 60  # importing Ray takes most of it on a busy machine
-_ASK_S, _PATIENCE_S = 1.0, 30.0
+_PATIENCE_S = 30.0
+_MOST_TASKS = 1000  # Ray keeps as many in its memory; it runs one for each core
 
 
 def _check_form(address: str) -> tuple[str, int]:
@@ -140,7 +135,6 @@ class RayCluster:
         """Does not join the cluster yet."""
         _check_form(address)
         self._address, self._most = address, most
-        self._asked_s, self._known_cores = -math.inf, 0
 
     def connect(self) -> None:
         """Joins the cluster; this process leaves it when it ends.
@@ -150,31 +144,23 @@ class RayCluster:
         if not ray.is_initialized():
             check_address(self._address)
             join(self._address)
-        self._check_cores()
+        self._cores()
 
     @property
     def count(self) -> int:
         """How many jobs run at the same time."""
         self.connect()
-        return self._slots()
+        return min(self._cores(), self._most or sys.maxsize)
 
-    def _check_cores(self) -> None:
-        if self._cores() < 1:
+    def _cores(self) -> int:
+        """Returns how many jobs the nodes can run now. Nodes come and go."""
+        cores = int(ray.cluster_resources().get("CPU", 0))
+        if cores < 1:
             raise ClusterError(
                 f"--address {self._address}: the Ray cluster has no core to run jobs on; add a "
                 "node with `ray start --address`, with --num-cpus above 0"
             )
-
-    def _slots(self) -> int:
-        """Returns how many jobs fit now: one for each core. Nodes come and go."""
-        return max(1, min(self._cores(), self._most or sys.maxsize))
-
-    def _cores(self) -> int:
-        now = time.monotonic()
-        if now - self._asked_s >= _ASK_S:
-            self._asked_s = now
-            self._known_cores = int(ray.cluster_resources().get("CPU", 0))
-        return self._known_cores
+        return cores
 
     def run(self, jobs: Sequence[AnyJob], directory: Path, finish: Finish[AnyJob]) -> None:
         """Runs jobs; those of a node that dies run again on others.
@@ -188,6 +174,8 @@ class RayCluster:
         try:
             self._run(jobs, _Place(Path.cwd(), token), finish)
         except ray.exceptions.RayTaskError as error:  # a job's error is a result, so it is no job's
+            if isinstance(error.cause, ClusterError):
+                raise ClusterError(f"--address {self._address}: {error.cause}") from None
             raise ClusterError(
                 f"--address {self._address}: a node cannot run jobs "
                 f"({str(error).strip().splitlines()[-1]}); install the same quicgym, with the same "
@@ -201,47 +189,27 @@ class RayCluster:
             token.unlink(missing_ok=True)
 
     def _run(self, jobs: Sequence[AnyJob], place: _Place, finish: Finish[AnyJob]) -> None:
-        waiting, size = deque(jobs), 1
-        lost: deque[AnyJob] = deque()
-        attempts: dict[str, int] = {}
-        running: dict[Any, list[AnyJob]] = {}
+        waiting = iter(jobs)
+        running: dict[Any, AnyJob] = {}
         try:
-            while waiting or lost or running:
-                slots = self._slots()
-                while (waiting or lost) and len(running) < slots:
-                    if lost:
-                        batch = [lost.popleft()]
-                    else:
-                        # Small ones at the end, so that no core waits long for another one's.
-                        few = min(size, math.ceil(len(waiting) / (2 * slots)))
-                        batch = [waiting.popleft() for _ in range(few)]
-                    running[_run_batch.remote(place, batch)] = batch
+            while True:
+                for job in islice(waiting, (self._most or _MOST_TASKS) - len(running)):
+                    running[_run_job.remote(place, job)] = job
+                if not running:
+                    return
                 ready, _ = ray.wait([*running], num_returns=1, timeout=_PATIENCE_S)
                 if not ready:
-                    self._check_cores()
-                    continue
-                batch = running.pop(ready[0])
-                try:
-                    results = ray.get(ready[0])
-                except _LOST:
-                    for job in batch:
-                        attempts[job.key] = attempts.get(job.key, -1) + 1
-                        if attempts[job.key] < ATTEMPTS:
-                            lost.append(job)  # alone: others need not die with it again
-                        else:
-                            finish(job, PROCESS_DIED)
-                    continue
-                if isinstance(results, str):
-                    raise ClusterError(f"--address {self._address}: {results}")
-                for job, result in zip(batch, results, strict=False):
+                    self._cores()
+                for reference in ready:
+                    job = running.pop(reference)
+                    try:
+                        result = ray.get(reference)
+                    except _LOST:
+                        result = PROCESS_DIED
                     finish(job, result)
-                waiting.extendleft(reversed(batch[len(results) :]))
-                whole = len(results) == len(batch)
-                size = min(2 * len(results), MOST_JOBS) if whole else len(results)
-        except (KeyboardInterrupt, ClusterError):
+        finally:  # Ctrl-C, or an error
             for reference in running:
                 ray.cancel(reference, force=True)
-            raise
 
 
 @dataclass(frozen=True)
@@ -256,61 +224,46 @@ class _Place:
     version: str = __version__
     commit: str = _core.commit
 
-    def problem(self) -> str | None:
-        """Says what this node lacks, and what to do; None where it lacks nothing."""
+    def check(self) -> None:
+        """Raises ClusterError with what this node lacks, and what to do."""
         if (self.version, self.commit) != (__version__, _core.commit):
-            return (
-                f"{_node()} has quicgym {__version__} ({_core.commit}), the command has "
-                f"{self.version} ({self.commit}); install the same one on all nodes"
+            raise ClusterError(
+                f"the node {socket.gethostname()} has quicgym {__version__} ({_core.commit}), the "
+                f"command has {self.version} ({self.commit}); install the same one on all nodes"
             )
         for folder in (self.folder, self.token.parent):
             if not folder.is_dir():
-                return f"{_node()} has no folder {folder}; {_SHARE}"
+                raise _not_shared(f"no folder {folder}")
         if not self.token.exists():
-            return f"{_node()} has another folder {self.token.parent}; {_SHARE}"
-        return None
+            raise _not_shared(f"another folder {self.token.parent}")
 
 
-_SHARE = (
-    "put it on a file system that all nodes share, or leave --address away to use this machine "
-    "alone"
-)
+def _not_shared(what: str) -> ClusterError:
+    return ClusterError(
+        f"the node {socket.gethostname()} has {what}; put it on a file system that all nodes share,"
+        " or leave --address away to use this machine alone"
+    )
 
 
-def _node() -> str:
-    return f"the node {socket.gethostname()}"
+@ray.remote(num_cpus=1, max_retries=RETRIES)
+def _run_job(place: _Place, job: Job) -> dict[str, Any] | str:
+    """On a node: returns a job's result, or the text of why it failed.
 
-
-@ray.remote(num_cpus=1, max_retries=0)
-def _run_batch(place: _Place, jobs: Sequence[Job]) -> list[dict[str, Any] | str] | str:
-    """On a node: runs jobs until the time of a batch is over, one at least.
-
-    Returns for each job that was run its result, or the text of why it failed; one text where the
-    node lacks what they need.
+    ClusterError where the node lacks what the job needs.
     """
-    if lacking := place.problem():
-        return lacking
+    place.check()
     os.chdir(place.folder)
-    results: list[dict[str, Any] | str] = []
-    began = time.monotonic()
-    for job in jobs:
-        try:
-            if _key_here(job) != job.key:
-                files = ", ".join(map(str, _files_of(job))) or "the packages"
-                return f"{_node()} has other content in {files}, on which {job} depends; {_SHARE}"
-            results.append(job.run())
-        except (Exception, SystemExit) as error:
-            for path in _files_of(job):
-                if not path.exists():
-                    return f"{_node()} has no {path}, which {job} needs; {_SHARE}"
-            results.append(failure_text(error))
-        if time.monotonic() - began > BATCH_S:
-            break
-    return results
-
-
-def _files_of(job: Job) -> list[Path]:
-    return [path.absolute() for path in getattr(job, "files", ())]
+    files = [path.absolute() for path in getattr(job, "files", ())]
+    for path in files:
+        if not path.exists():
+            raise _not_shared(f"no {path}, which {job} needs")
+    try:
+        if _key_here(job) == job.key:
+            return job.run()
+    except (Exception, SystemExit) as error:
+        return failure_text(error)
+    content = ", ".join(map(str, files)) or "the packages"
+    raise _not_shared(f"other content in {content}, on which {job} depends")
 
 
 def _key_here(job: Job) -> str:
