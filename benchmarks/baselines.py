@@ -137,8 +137,9 @@ def _claims(document: dict[str, Any]) -> list[str]:
     """Returns an introduction, and a sentence for each paper: how many of its claims hold."""
     return [
         f"The papers' claims, judged with {count_of(len(document['seeds']), 'seed')} on the native "
-        "engine alone. The command in brackets judges all claims of a paper, with ns-3 too, and "
-        "prints its tables: it takes seconds, but hours for ibcca and cubic-plus.",
+        "engine alone. The command in brackets judges all claims of a paper, also over ns-3, and "
+        "prints its tables. That takes minutes, or hours of CPU time where ns-3 is needed: about "
+        "two for ibcca.",
         *(
             f"{name}: of {sum(counts.values())} claims {counted(counts)} "
             f"(quicgym papers --paper {name})"
