@@ -1,15 +1,13 @@
 """The worst network of every hand-coded controller and published policy.
 
-`make reports ARGS=attacks` writes of each policy its attack.json, its network and the picture into
-results/reports/attacks, and beside this folder attack-networks.md, the table of all. The
-leaderboard reads the JSON files.
+`make reports ARGS=attacks` attacks each policy in a folder of results/reports/attacks, and writes
+attack-networks.md next to it, the table of all. The leaderboard reads the folders, too.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,13 +36,25 @@ documentation explains the causes.
 """
 
 
+def read_attacks(folder: Path) -> list[dict[str, Any]]:
+    """Returns the attack.json of each policy in a folder, which may be missing.
+
+    Raises:
+        RunError: A file is damaged.
+    """
+    return [read_json(path, ("policy", "found")) for path in sorted(folder.glob("*/attack.json"))]
+
+
+def worst_difference(document: Mapping[str, Any]) -> float:
+    """Returns the reward on the worst network minus that of the best of the others."""
+    return float(document["found"]["difference"]) if document["found"] else 0.0
+
+
 def table(documents: Sequence[dict[str, Any]]) -> str:
     """Returns the page with a row for each attack.json, the worst first."""
     from quicgym.agents.attack.attack import words
 
-    documents = sorted(
-        documents, key=lambda each: each["found"]["difference"] if each["found"] else 0.0
-    )
+    documents = sorted(documents, key=worst_difference)
     others = dict.fromkeys(name for each in documents for name in each["against"])
     first = documents[0]
     lines = []
@@ -77,17 +87,17 @@ def attacks(
     ] = 128,
     jobs: options.Jobs = None,
     resume: options.Resume = False,
-    pages: Path = Path("results/reports/attacks"),
-    out: Path = Path("results/attacks"),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Write a folder for each policy to this folder.")
+    ] = Path("results/reports/attacks"),
 ) -> None:
     """Attack controllers and policies, and write the pages of the results."""
-    from quicgym.agents.attack.attack import ATTACK_FILE, WORST_FILE, run_attack  # needs Optuna
+    from quicgym.agents.attack.attack import run_attack  # needs Optuna
 
     for name in policy or [*BASELINES, *pretrained_names()]:
-        directory = out / file_name(name)
         status = run_attack(
             name,
-            directory=directory,
+            directory=out / file_name(name),
             trials=trials,
             workers=jobs or os.cpu_count() or 1,
             figure_format="svg",
@@ -96,12 +106,4 @@ def attacks(
         )
         if status:
             raise typer.Exit(status)
-        pages.mkdir(parents=True, exist_ok=True)
-        stem = pages / file_name(name)
-        for file, end in ((ATTACK_FILE, ".json"), ("worst.svg", ".svg"), (WORST_FILE, ".yaml")):
-            copy = stem.with_name(stem.name + end)
-            copy.unlink(missing_ok=True)
-            if (directory / file).exists():
-                shutil.copyfile(directory / file, copy)
-    documents = [read_json(path, ("policy", "found")) for path in sorted(pages.glob("*.json"))]
-    write_atomically({pages.parent / "attack-networks.md": table(documents)})
+    write_atomically({out.parent / "attack-networks.md": table(read_attacks(out))})

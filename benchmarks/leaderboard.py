@@ -23,6 +23,7 @@ from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.agents.evaluation.summary import evaluate, scores_of
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.benchmarks import options
+from quicgym.benchmarks.attacks import read_attacks, worst_difference
 from quicgym.benchmarks.leaderboard_data import (
     BEST,
     ENGINES,
@@ -36,7 +37,7 @@ from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.errors import UserError
 from quicgym.jobs import Workers, read_finished, workers_of
-from quicgym.output_folders import locked, read_json, write_atomically
+from quicgym.output_folders import locked, write_atomically
 from quicgym.plot_style import save
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml_file
@@ -137,23 +138,6 @@ def load_entries(path: Path) -> list[Entry]:
                     "leave one out"
                 )
     return entries
-
-
-def read_attacks(folder: Path) -> dict[str, float]:
-    """Returns by policy the worst difference that an attack has found.
-
-    Args:
-        folder: Folder with an attack.json of each policy, under any name; may be missing.
-
-    Raises:
-        RunError: A file is damaged.
-    """
-    found = {}
-    for path in sorted(folder.glob("*.json")):
-        document = read_json(path, ("policy", "found"))
-        worst = document["found"]
-        found[document["policy"]] = 0.0 if worst is None else float(worst["difference"])
-    return found
 
 
 @dataclass(frozen=True)
@@ -322,7 +306,9 @@ def leaderboard(
     changed += [f"--ns3-seeds {ns3_seeds}"] if ns3_seeds else []
     changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
     command = " ".join([COMMAND, *changed]) if changed else "make reports ARGS=leaderboard"
-    data = leaderboard_data(entries, found, command, read_attacks(out.parent / ATTACKS_FOLDER))
+    attacks = read_attacks(out.parent / ATTACKS_FOLDER)
+    worst = {attack["policy"]: worst_difference(attack) for attack in attacks}
+    data = leaderboard_data(entries, found, command, worst)
     try:
         write_atomically(
             {out: page(data, out.stem), out.with_suffix(".json"): json.dumps(data) + "\n"}

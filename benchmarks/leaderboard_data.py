@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 ENGINES = {"native": "native engine", "ns3": "ns-3"}
 REFERENCES = ("cubic", "bbr")
-"""Next to whose better reward a policy's robustness is judged."""
+"""The controllers with which a policy's robustness is compared."""
 LEAST_SHARE, MORE_LOSS = 0.5, 0.1
 """A collapse: less than this part of their throughput share, or so much more loss than both."""
-BEHIND = 0.1
 BEST = "best single hand-coded controller"
 YARDSTICK = "omniscient"
 """Knows the network, so the finding names the best of the others."""
@@ -248,33 +247,25 @@ def robustness(
     """Compares a policy with others, network by network.
 
     Args:
-        cells: The policy's means over the seeds, of reward, throughput_share, loss_rate,
-            goodput_mbps and mean_rtt_ms, on each network.
+        cells: The policy's means over the seeds, of throughput_share, loss_rate, goodput_mbps and
+            mean_rtt_ms, on each network.
         references: Those of CUBIC and BBR, in the same order.
 
     Returns:
-        The number of "collapses"; in "behind" the share of the networks on which the reward is more
-        than 0.1 below the better one's; the "worst" difference from it; and "power", goodput over
-        mean RTT in Mbit/s per s, its geometric mean over the networks on which both were measured.
+        The number of "collapses"; and "power", goodput over mean RTT in Mbit/s per s, its geometric
+        mean over the networks on which both were measured.
     """
-    collapses, differences, powers = 0, [], []
+    collapses, powers = 0, []
     for own, *others in zip(cells, *references, strict=True):
         share = max(other["throughput_share"] for other in others)
         loss = max(other["loss_rate"] for other in others)
         collapses += (
             own["throughput_share"] < LEAST_SHARE * share or own["loss_rate"] > loss + MORE_LOSS
         )
-        differences.append(own["reward"] - max(other["reward"] for other in others))
         if own["goodput_mbps"] and own["mean_rtt_ms"]:
             powers.append(math.log(1e3 * own["goodput_mbps"] / own["mean_rtt_ms"]))
-    behind = sum(difference < -BEHIND for difference in differences) / len(differences)
     power = math.exp(math.fsum(powers) / len(powers)) if powers else None
-    return {
-        "collapses": collapses,
-        "behind": _rounded(behind),
-        "worst": _rounded(min(differences)),
-        "power": _rounded(power),
-    }
+    return {"collapses": collapses, "power": _rounded(power)}
 
 
 def draw_leaderboard(data: Mapping[str, Any]) -> Figure:
