@@ -66,7 +66,7 @@ def test_a_message_that_is_too_much_is_named(what: str) -> None:
         env.reset()
     playing.join()
     with raw_socket(zmq.REP, port) as end:
-        answered = serving(port, 1.0)
+        answered = serving(port, 3.0)  # it connects again until then
         end.recv()
         end.send_multipart(frames)
         with pytest.raises(Ns3GymError, match=f"SimInitAck {text}"):
@@ -168,7 +168,7 @@ def test_an_agent_goes_on_after_a_peer_that_is_no_zeromq() -> None:
 
     knocking = Background(knock)
     with pytest.raises(PeerError, match="is not there .somebody else connected, without ZeroMQ's"):
-        agent(port, timeout_s=0.6)
+        agent(port, timeout_s=2)
     knocking.join()
     begun = Background(lambda: agent(port))
     knock()
@@ -189,7 +189,7 @@ def test_a_simulation_names_a_listener_that_is_no_zeromq() -> None:
 
         listening = Background(listen)
         with pytest.raises(PeerError, match="it is no ZeroMQ socket of an ns3-gym agent"):
-            serving(listener.getsockname()[1], 0.5).join()
+            serving(listener.getsockname()[1], 2.0).join()
         over.set()
         listening.join()
 
