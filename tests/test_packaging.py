@@ -232,14 +232,14 @@ def test_a_command_names_the_extra_that_it_needs() -> None:
 
 
 def sdist(folder: Path, out: Path) -> Path:
-    """A source distribution, unpacked."""
+    """A source distribution, unpacked. Its build folder is not that of an editable installation."""
+    code = (
+        "import sys, scikit_build_core.build as b\n"
+        "b.build_sdist(sys.argv[1], {'build-dir': sys.argv[1] + '/build'})"
+    )
     subprocess.run(
-        [
-            sys.executable, "-c",
-            "import sys, scikit_build_core.build as b; b.build_sdist(sys.argv[1])", str(out),
-        ],
-        cwd=folder, check=True, capture_output=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code, str(out)], cwd=folder, check=True, capture_output=True
+    )
     (archive,) = out.glob("*.tar.gz")
     with tarfile.open(archive) as file:
         file.extractall(out, filter="data")
