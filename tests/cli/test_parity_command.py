@@ -96,6 +96,13 @@ def test_random_networks_with_a_feature_and_a_discipline(quicgym: Command) -> No
     assert done.stderr == ""
 
 
+@pytest.mark.ns3
+def test_a_number_of_networks_alone_draws_them_with_everything(quicgym: Command) -> None:
+    done = quicgym("parity", "--networks", 3)
+    assert "everything" in done.stdout and "3 of 3 equal" in done.stdout
+    assert done.stderr == ""
+
+
 def test_the_command_has_every_feature() -> None:
     assert [str(feature) for feature in Feature] == list(FEATURES)
 

@@ -12,6 +12,7 @@ from quicgym.benchmarks import options
 
 EXAMPLES = (
     "quicgym parity",
+    "quicgym parity --networks 1000",
     "quicgym parity --scenario ebcc-delay-10 --controller ebcc",
     "quicgym parity --discipline codel --discipline fq-codel --networks 1000",
     "quicgym parity --feature jitter --feature policer --networks 1000",
@@ -64,11 +65,14 @@ def parity(
         ),
     ] = None,
     networks: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, metavar="N", help="Compare N random networks for each discipline or feature."
+            min=1,
+            metavar="N",
+            help="Compare N random networks for each discipline or feature, 100 by default; alone "
+            "it compares networks with the feature everything.",
         ),
-    ] = 100,
+    ] = None,
     chain: Annotated[
         bool,
         typer.Option(
@@ -89,18 +93,20 @@ def parity(
             "leave out --feature",
             param_hint="--chain",
         )
+    if networks is not None and not (discipline or feature):
+        feature = [Feature.everything]
     if discipline or feature:
         if scenario or controller:
             raise typer.BadParameter(
                 "random networks choose their own controllers; leave out --scenario and "
-                "--controller, or --discipline and --feature",
-                param_hint="--discipline" if discipline else "--feature",
+                "--controller, or --discipline, --feature and --networks",
+                param_hint="--scenario" if scenario else "--controller",
             )
         raise typer.Exit(
             run_random_parity(
                 [str(one) for one in discipline or ()],
                 [str(one) for one in feature or ()],
-                networks,
+                networks or 100,
                 chains=chain,
             )
         )
