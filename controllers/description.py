@@ -122,6 +122,11 @@ class ControllerInfo:
         if not self.own_name:
             object.__setattr__(self, "own_name", self.name)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is quicgym's own, and neither a user's nor another package's."""
+        return self.python_class is None and self.plugin is None
+
     def parameter(self, name: str) -> Parameter:
         """Returns the parameter of that name.
 

@@ -123,7 +123,7 @@ def tuned_space(controller: str) -> str:
         info = find(controller)
     except (KeyError, ValueError) as error:
         raise ValueError(f"controller = {controller!r}: {error.args[0]}") from None
-    if info.python_class is not None or info.plugin is not None:
+    if not info.is_own:
         reason = (
             "it is not one of quicgym's own, whose catalogue says how ranges become coordinates"
         )

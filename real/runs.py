@@ -364,17 +364,15 @@ def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Stee
         raise ScenarioError(
             f"{choice!r} is a controller of the stack {other}, and not of {stack.name}; {own}"
         )
-    path = policy_description(choice)
-    is_controller = controllers.is_place(choice) or policy_kind(choice) in ("baseline", "static")
-    if path is None and is_controller:
+    if (path := policy_description(choice)) is not None:
+        return Steering(path.stem, "policy", policy=path, title=choice)
+    if controllers.is_place(choice) or policy_kind(choice) in ("baseline", "static"):
         return _controller(scenario, flow, choice)
-    if path is None:
-        known = [*controllers.names(), *pretrained_names(), *stack.own_controllers]
-        raise ScenarioError(
-            f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a "
-            "learned policy's description (.json)"
-        )
-    return Steering(path.stem, "policy", policy=path, title=choice)
+    known = [*controllers.names(), *pretrained_names(), *stack.own_controllers]
+    raise ScenarioError(
+        f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a "
+        "learned policy's description (.json)"
+    )
 
 
 def _controller(scenario: Scenario, flow: Flow, choice: str) -> Steering:
@@ -386,8 +384,7 @@ def _controller(scenario: Scenario, flow: Flow, choice: str) -> Steering:
     except ValueError as error:
         raise ScenarioError(f"{choice}: {error}") from None
     name, _ = controllers.split_parameters(choice)
-    is_users = info.python_class is not None or info.plugin is not None
-    return Steering(name, "user" if is_users else "controller", given, title=info.name)
+    return Steering(name, "controller" if info.is_own else "user", given, title=info.name)
 
 
 # ---- carrying it out ------------------------------------------------------------------------

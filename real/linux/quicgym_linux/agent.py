@@ -58,7 +58,7 @@ class Steered:
         if policy is None:
             info = _find(choice, name)
             values = info.numbers({**info.given, **parameters})
-            if info.python_class is not None or info.plugin is not None:
+            if not info.is_own:
                 specification = specification_of(Steering(name, "user", values))
         try:
             self._agent = Agent(
