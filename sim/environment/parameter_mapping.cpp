@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <locale>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
+
+#include "sim/base/numbers.hpp"
 
 namespace quicgym::environment {
 
@@ -61,15 +61,9 @@ void read_fixed(const std::string& text, const ParameterValues& own, ParameterVa
         throw std::invalid_argument("coordinates: '" + text + "' fixes no parameter; there are " + names);
     }
     if (fixed.contains(name)) throw std::invalid_argument("coordinates: '" + name + "' is fixed twice");
-    // Not std::from_chars, which not every standard library has for double.
-    std::istringstream stream(text.substr(sign + 1));
-    stream.imbue(std::locale::classic());
-    double number = 0.0;
-    stream >> std::noskipws >> number;
-    if (stream.fail() || stream.peek() != std::istringstream::traits_type::eof()) {
-        throw std::invalid_argument("coordinates: '" + text + "' needs a number after the =");
-    }
-    set_number(fixed, name.c_str(), number);
+    const auto number = read_double(text.substr(sign + 1));
+    if (!number) throw std::invalid_argument("coordinates: '" + text + "' needs a number after the =");
+    set_number(fixed, name.c_str(), *number);
 }
 
 // The coordinates at which the whole space has the fixed parameters, and its own values otherwise.

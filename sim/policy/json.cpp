@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <locale>
-#include <sstream>
+#include <string>
+
+#include "sim/base/numbers.hpp"
 
 namespace quicgym::policy {
 
@@ -214,13 +215,9 @@ private:
         const char* const last = text_.data() + place_;
         std::int64_t integer = 0;
         if (whole && std::from_chars(first, last, integer).ec == std::errc{}) return {integer};
-        // Not std::from_chars, which not every standard library has for double.
-        std::istringstream stream(std::string(first, last));
-        stream.imbue(std::locale::classic());
-        double real = 0.0;
-        stream >> real;
-        if (!std::isfinite(real) || stream.fail()) fail("a number beyond a double's range");
-        return {real};
+        const auto real = read_double(std::string(first, last));
+        if (!real || !std::isfinite(*real)) fail("a number beyond a double's range");
+        return {*real};
     }
 
     void skip_digits() {
