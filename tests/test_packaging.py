@@ -179,6 +179,7 @@ NEEDS_AN_EXTRA = {
     "import quicgym.envs.parallel": "multi",
     "import quicgym.envs.sb3": "train",
     "import quicgym; quicgym.load_policy('model.zip', trust_zip=True)": "train",
+    "import quicgym; quicgym.load_policy('tuning').actor": "train",
 }  # fmt: skip
 COMMANDS = {
     "--help": None,

@@ -175,10 +175,8 @@ def item(**changes: Any) -> list[Any]:
     ("changes", "words"),
     [
         ({"items": item(number="utilization")}, ["items.0.checks.0.number", "utilisation"]),
-        ({"items": item(at_most=1)}, ["items.0.checks.0.at_least", "give one of the two"]),
         ({"items": item(from_s=4)}, ["from_s = 4: the window of alone ends at 4 s"]),
         ({"items": item(scenarios=["alon"])}, ["'alon'", "did you mean alone?"]),
-        ({"items": [{"section": "1", "title": "Empty"}]}, ["items.0.not_measured", "the reason"]),
         (
             {"scenarios": {**SMALL["scenarios"], "unused": SMALL["scenarios"]["alone"]}},
             ["scenarios.unused", "no check uses it"],

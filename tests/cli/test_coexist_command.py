@@ -100,10 +100,7 @@ def test_a_learned_policy_and_a_window(quicgym: Command) -> None:
     [
         (["bbbr"], ["unknown policy 'bbbr'", "did you mean"]),
         (["bbr", "--beside", "cubik"], ["'cubik'", "did you mean cubic?"]),
-        (["bbr", "--queues", "-1"], ["bottleneck.queue.limit = -1", "a number above 0"]),
         (["bbr", "--queues", "0.001"], ["queue.limit = 0.001", "one takes 1230 bytes"]),
-        (["bbr", "--duration-s", "10"], ["--duration-s"]),
-        (["bbr", "--from-s", "60"], ["from_s = 60", "to below 60"]),
         (["a=bbr", "a=cubic"], ["shown as 'a'", "another alias"]),
     ],
 )

@@ -436,16 +436,6 @@ def broken_line(folder: Path) -> None:
     path.write_text("\n".join([lines[0], lines[1][:40], *lines[2:]]) + "\n")
 
 
-def missing_line(folder: Path) -> None:
-    path = folder / "training/evaluations.jsonl"
-    path.write_text("\n".join(path.read_text().splitlines()[1:]) + "\n")
-
-
-def negative_step(folder: Path) -> None:
-    path = folder / "training/evaluations.jsonl"
-    path.write_text(path.read_text().replace('"step": 0', '"step": -1'))
-
-
 def change_json(name: str, **changes: Any) -> Any:
     def change(folder: Path) -> None:
         data = json.loads((folder / name).read_text())
@@ -462,23 +452,12 @@ def change_results(name: str, **changes: Any) -> Any:
     return change
 
 
-def write(name: str, text: str) -> Any:
-    return lambda folder: (folder / name).write_text(text)
-
-
 BOTH = ("training", "baselines")
 CASES: list[tuple[Any, tuple[str, ...], list[str]]] = [
-    (None, (), ["Missing argument", "RUN"]),
     (None, ("nowhere",), ["nowhere: is no folder", "quicgym train", "quicgym evaluate"]),
     (None, (".",), ["has neither run.json nor evaluation.json"]),
     (None, ("training", "--logdir", "file.txt"), ["file.txt is a file"]),
-    (write("training/run.json", "{"), BOTH, ["training/run.json: not valid JSON"]),
-    (change_json("training/run.json", kind="sweep"), BOTH, ["kind = 'sweep'", "'training'"]),
-    (write("training/evaluations.jsonl", ""), BOTH, ["no evaluation is finished yet"]),
-    (write("training/evaluations.jsonl", '{"step": 1}\n'), BOTH, ["has no 'scenario'"]),
     (broken_line, BOTH, ["training/evaluations.jsonl:2:", "damaged"]),
-    (missing_line, BOTH, ["step 0 has no line for scenario 'heldout-01', seed 0"]),
-    (negative_step, BOTH, ["step has values that are not environment steps"]),
     (
         change_json("baselines/evaluation.json", suite="papers"),
         BOTH,
@@ -494,20 +473,7 @@ CASES: list[tuple[Any, tuple[str, ...], list[str]]] = [
         BOTH,
         ["'other' is only in the", "on one suite"],
     ),
-    (
-        change_results("training/evaluation", scenario="other"),
-        BOTH,
-        ["its scenarios are not those of training/evaluation/results.parquet"],
-    ),
-    (
-        change_results("training/evaluation", policy=list("aaabbb")),
-        BOTH,
-        ["training/evaluation: has the policies a, b"],
-    ),
     (change_results("baselines", engine=["native", "ns3"] * 3), BOTH, ["values native, ns3"]),
-    (change_results("baselines", jain="high"), BOTH, ["jain has a value that is no number"]),
-    (write("baselines/results.parquet", "PAR1"), BOTH, ["results.parquet: cannot be read"]),
-    (write("baselines/series/bbr--heldout-01.parquet", "x"), BOTH, ["heldout-01.parquet: cannot"]),
 ]
 
 

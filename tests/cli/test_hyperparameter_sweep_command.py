@@ -448,20 +448,9 @@ def test_draws_come_from_the_seed_and_stay_in_range(file: Path) -> None:
     assert set(rates) == {"linear_1e-3", 0.003, 1e20}
 
 
-RATE = "hyperparameters.hyperparameters.learning_rate"
 SIZES = "hyperparameters.network.hidden_sizes"
 MISTAKES = [
     (ASHA, "sampels=2", "sampels = 2: unknown field", "did you mean samples?"),
-    (ASHA, "samples=1", "samples = 1", "greater than or equal to 2"),
-    (ASHA, "scheduler=hyperband", "scheduler = 'hyperband'", "'asha' or 'pbt'"),
-    (
-        ASHA,
-        "training=tuning-pppo",
-        "mine.yaml: training",
-        "'tuning-pppo'",
-        "did you mean tuning-ppo?",
-    ),
-    (ASHA, "changes.step=10", "training", "step = 10: unknown field", "did you mean steps?"),
     (ASHA, "grace_steps=null", "grace_steps: is missing"),
     (ASHA, "grace_steps=480", "grace_steps = 480", "below the training's steps, 480"),
     (ASHA, "perturbation_steps=160", "perturbation_steps = 160", "scheduler pbt", "leave it out"),
@@ -469,29 +458,15 @@ MISTAKES = [
     (ASHA, "hyperparameters.steps={values: [1]}", "hyperparameters.steps", "cannot be swept"),
     (
         ASHA,
-        "hyperparameters.environment.reward={values: [delay]}",
-        *("hyperparameters.environment.reward", "cannot be swept"),
-    ),
-    (ASHA, f"{SIZES}.values=[[16], [0]]", f"{SIZES} = [0]", "whole number from 1 to 4096"),
-    (
-        ASHA,
         "hyperparameters.network.hidden_size={values: [[16]]}",
         *("hyperparameters.network.hidden_size", "did you mean hidden_sizes?"),
     ),
-    (ASHA, f"{RATE}.values=[1, 1]", RATE, "has 1 twice"),
     (ASHA, "changes.evaluation.suite=heldout", "'heldout'", "use validation"),
-    (ASHA, "samples", "'samples'", "field=value"),
     (PBT, "perturbation_steps=100", "perturbation_steps = 100", "interval_steps, 160"),
-    (PBT, "perturbation_steps=null", "perturbation_steps: is missing"),
     (
         PBT,
         f"{SIZES}={{values: [[16]]}}",
         *("network.hidden_sizes", "cannot change during a run", "or use asha"),
-    ),
-    (
-        PBT,
-        "hyperparameters.hyperparameters.n_steps={values: [10, 20]}",
-        *("hyperparameters.n_steps", "cannot change during a run"),
     ),
     (PBT, "search=optuna", "search = 'optuna'", "scheduler asha"),
 ]
@@ -504,7 +479,7 @@ def test_mistakes_name_file_field_value_and_remedy(
     for sweep, change, *expected in MISTAKES:
         with pytest.raises(ConfigError) as caught:
             load(str(write_sweep(tmp_path, sweep)), [change])
-        for text in expected if change == "samples" else ("mine.yaml", *expected):
+        for text in ("mine.yaml", *expected):
             assert text in str(caught.value), change
 
 

@@ -11,14 +11,34 @@ import pandas as pd
 import pytest
 from conftest import Command
 from helpers.commands import says
-from helpers.inputs import write_inputs
 
 from quicgym.benchmarks.league.league_report import page
+
+LEAGUE = """
+name: small
+source: ours
+margin: 0.1
+leagues:
+- name: alone
+  score: power
+  rates: [{rate_mbps: 2, factors: [1, 2]}]
+  changes_s: [2]
+  delays_ms: [10]
+  queues_bdp: [2]
+  windows_s: [[0, 2], [2, 4]]
+- name: beside
+  score: fair-share
+  beside: [{controller: cubic}]
+  rates: [{rate_mbps: 4, factors: [1]}]
+  delays_ms: [10]
+  queues_bdp: [2]
+  windows_s: [[0, 3], [3, 4]]
+"""
 
 
 @pytest.fixture(autouse=True)
 def competition(tmp_path: Path) -> None:
-    write_inputs(tmp_path)
+    (tmp_path / "league.yaml").write_text(LEAGUE)
 
 
 def test_win_rates_are_printed_and_written_with_their_field(

@@ -146,13 +146,7 @@ def test_html_is_one_file_that_holds_its_figures(quicgym: Command, tmp_path: Pat
             ["tables.0.metrics.a = 'speed'", "no metric is named 'speed'", "goodput_mbps"],
         ),
         ("tables.0.metrics={a: jain, b: goodput_mbps@7}", ["no flow is named '7'", "flow-1"]),
-        ("claims.0.tables='9'", ["claim true", "no table '9'", "there are: 1"]),
-        ("claims.0.checks=[{metric: loss_percent}]", ["claims.0.checks.0.of: is missing"]),
         ("claims.1.id='true'", ["two claims have the id 'true'"]),
-        (
-            "figures.0.over_time=windows",
-            ["figures.0.over_time", "'windows'", "did you mean window?"],
-        ),
     ],
 )
 def test_a_wrong_paper_file_is_named_with_its_field(

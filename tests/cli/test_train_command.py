@@ -158,41 +158,6 @@ def test_a_run_none_of_whose_checkpoints_can_be_read_names_them_and_stays_as_it_
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "text"),
-    [
-        ("run.json", '{"format": "quicgym-run-1", "commit": "x", "config": []}', "no run of this"),
-        (
-            "run.json",
-            '{"format": "quicgym-run-1", "commit": "x", "inputs": {}, "config": '
-            '{"steps": 480, "evaluation": {}}}',
-            "holds another run",
-        ),
-        ("evaluations.jsonl", '{"step": "x", "reward": 0.5}\n', "has no step or no reward"),
-        ("evaluations.jsonl", "{}\n", "has no step or no reward"),
-        ("evaluations.jsonl", "", "has no evaluation"),
-    ],
-)
-def test_odd_files_of_a_run_are_named(file, content, text, finished, quicgym, tmp_path):
-    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
-    (tmp_path / "run" / file).write_text(content)
-    refused = quicgym("train", "tiny.yaml", "--out", "run", "--resume", status=2)
-    assert text in " ".join(refused.stderr.split())
-
-
-@pytest.mark.parametrize("part", ["parameters", "best"])
-def test_a_checkpoint_of_another_training_is_refused(part, finished, quicgym, tmp_path):
-    import torch
-
-    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
-    newest = sorted((tmp_path / "run/checkpoints").glob("*.pt"))[-1]
-    state = torch.load(newest, weights_only=True)
-    state[part] = {"weights": {"x": torch.zeros(1)}, "reward": 0.5, "score": 0.5}
-    torch.save(state, newest)
-    refused = quicgym("train", "tiny.yaml", "--out", "run", "--resume", status=2)
-    assert "its checkpoint of step 480 is none of this training" in " ".join(refused.stderr.split())
-
-
-@pytest.mark.parametrize(
     ("algorithm", "rate", "text"),
     [
         ("ppo", "1e20", "step 80"),
@@ -262,27 +227,18 @@ FOR_WINDOW = "is for quicgym/Window-v1"
 MISTAKES = [
     ("aggrevate", "hyperparameters.windows=[1,0]", "in rising order"),
     ("ppo", "stepz=3", "stepz = 3: unknown field", "did you mean steps?"),
-    ("ppo", "steps=none", "steps", "'none'"),
     ("ppo", "hyperparameters.learning_rat=1", "learning_rat", "did you mean learning_rate?"),
     ("ppo", "hyperparameters.learning_rate=1e39", "learning_rate = 9999", "from 0 to 1e+30"),
     ("ppo", "hyperparameters.n_epochs=0", "n_epochs = 0", "at least 1"),
-    ("ppo", "hyperparameters.n_epochs=1.5", "n_epochs = 1.5", "a whole number"),
-    ("ppo", "hyperparameters.gamma=abc", "gamma = 'abc'", "a number"),
-    ("ppo", "hyperparameters.normalize_advantage=3", "true or false"),
     ("ppo", "hyperparameters.batch_size=1", "ppo refuses"),
-    ("ppo", "hyperparameters.n_steps=100000000000", "ppo refuses", "Unable to allocate"),
     (
         "ppo",
         "environment.scenario=ebc-single",
         "environment.scenario: unknown",
         "did you mean ebcc-single?",
     ),
-    ("ppo", "evaluation.suite=held", "evaluation.suite: unknown", "did you mean heldout?"),
     ("ppo", "algorithm=a2c", "algorithm = 'a2c'"),
-    ("ppo", "seed", "field=value"),
-    ("ppo", "start.preset=cubic", "start.preset"),
     ("ppo", "algorithm=aggrevate", f"algorithm = 'aggrevate' {FOR_WINDOW}"),
-    ("ppo", "device=tpu", "device = 'tpu'"),
     pytest.param(("ppo", "device=cuda", "PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
     ("sac", "environment.scenario=self-play", "different numbers of agents", "grpo"),
     ("ppo", "environment={id: window, scenario: ./pair.yaml}", "start.std is for a Box"),

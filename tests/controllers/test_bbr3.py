@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, Driver
-from helpers.endpoints import Pair, application, make_flow
 
 import quicgym
 from quicgym import Scenario, _core
@@ -678,23 +677,6 @@ def test_3_7_marks_end_startup(marked):
 # ---- over a path -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arrive, mode", [(True, Mode.startup), (False, Mode.probe_bw)])
-def test_a_18_packets_that_others_overtake_do_not_end_startup_and_lost_ones_do(arrive, mode):
-    """Every fourth of 48 packets comes 8 ms late: declared lost, and acknowledged after that."""
-    kind = application("constant_rate", rate_bits_per_second=10_000_000)
-
-    def held(direction, index, *_):
-        return direction == "data" and 400 <= index < 448 and index % 4 == 0
-
-    pair = Pair(
-        make_flow(controller="bbr3", application=kind, adaptive_reordering=False),
-        lambda *sent: (25 + 8 * held(*sent)) * MILLISECOND,
-        drop=lambda *sent: not arrive and held(*sent),
-    ).run_until(2 * SECOND)
-    assert pair.sender.statistics()["declared_lost_packets"] == 12
-    assert pair.sender.snapshot.mode == mode
-
-
 def rows_on_path(duration_s, reverse=None, **bottleneck):
     """Rows of a flow on 20 Mbps, an RTT of 50 ms and 400 packets, but for what is given."""
     link = {"rate_mbps": 20, "delay_ms": 25, "queue": {"limit": 400}}
@@ -729,12 +711,6 @@ def test_a_12_and_13_acks_in_bursts_do_not_hold_the_flow_back():
     assert rows.loc[3:, "window_bytes"].median() > 2.05 * bdp  # room for what ACKs aggregate
 
 
-def test_a_14_a_path_of_less_than_a_packet_is_used():
-    rows = rows_on_path(60, rate_mbps=0.1, delay_ms=2)
-    assert rows["window_bytes"].min() >= 4 * DATAGRAM
-    assert goodput_mbps(rows, 10, 60) > 0.092
-
-
 def test_a_15_ten_times_the_rate_is_found_within_10_seconds():
     rows = rows_on_path(24, rate_mbps=4, rate_schedule=[{"at_s": 8, "rate_mbps": 40}])
     assert goodput_mbps(rows, 18, 23) > 35
@@ -752,28 +728,6 @@ def test_a_17_a_policer_is_used_without_much_loss():
     rows = rows_on_path(60, policer={"rate_mbps": 10, "burst_bytes": 100_000})
     assert goodput_mbps(rows, 40, 60) > 7.8
     assert loss_rate(rows, 40, 60) < 0.05
-
-
-def test_a_19_a_spurious_recovery_from_a_timeout_is_undone():
-    plain = rows_on_path(8, rate_mbps=4)
-    at = plain.index[(plain.index > 2) & (plain["pacing_rate_mbps"] > 4.7)][0] + 0.05  # ProbeBW_UP
-    detour = [{"at_s": at, "delay_ms": 325}, {"at_s": at + 0.15, "delay_ms": 25}]
-    rows = rows_on_path(8, rate_mbps=4, reordering=True, delay_schedule=detour)
-    assert np.ptp(rows.loc[at : at + 0.55, "lost_bytes"]) > 0
-    after = rows.loc[at + 0.55 : at + 0.85]
-    assert after["window_bytes"].max() > 0.8 * rows.loc[:at, "window_bytes"].iloc[-1]
-    assert after["pacing_rate_mbps"].max() > 4.4
-
-
-def test_a_21_each_loss_in_a_probe_lowers_the_window():
-    rows = rows_on_path(20, queue={"limit": 20})
-    rows = rows.loc[2:]
-    losses = rows.index[rows["lost_bytes"].diff() > 0]
-    probes = losses[np.diff(losses, prepend=0) > 1]
-    assert len(probes) > 1
-    for at in probes[:-1]:
-        before = rows.loc[at - 0.1 : at, "window_bytes"].max()
-        assert rows.loc[at + 0.5 :, "window_bytes"].iloc[0] < before
 
 
 # ---- parameters, and in the engine -------------------------------------------------------------

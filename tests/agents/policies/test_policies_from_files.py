@@ -109,17 +109,6 @@ def test_one_observation_gives_one_action(write: Write) -> None:
     assert policy(np.zeros(105, np.float32)).shape == (13,)
 
 
-def test_an_object_with_the_protocol_keeps_its_options(write: Write) -> None:
-    choice = write("""
-        from quicgym.agents.policies import controller_policy
-        from quicgym.envs.actions import action_space
-        policy = controller_policy("cubic", action_space("tuning"), beta=0.5)
-    """)
-    assert play(find_policy(choice), SCENARIO, seed=1).metrics == (
-        play(find_policy("cubic:beta=0.5"), SCENARIO, seed=1).metrics
-    )
-
-
 @pytest.mark.parametrize(
     "made",
     [
@@ -221,30 +210,6 @@ def test_an_environment_of_the_file_s_own(write: Write) -> None:
     assert results[0] == results[1]
 
 
-@pytest.mark.filterwarnings("ignore:.*Overriding environment")
-def test_a_policy_of_an_environment_that_no_evaluation_runs_is_refused(write: Write) -> None:
-    said = refused(
-        write("""
-        import numpy as np
-        import quicgym
-        from quicgym.envs.environment import CongestionControlEnv
-
-        class Harsh(CongestionControlEnv):
-            environment = "file_harsh"
-            action_space_name = "window"
-            controller = "external"
-
-            def step(self, action):
-                observation, reward, *rest = super().step(action)
-                return observation, reward - 100, *rest
-
-        decisions = quicgym.Decisions("file_harsh")
-        policy = lambda rows: np.full(len(rows), 6)
-        """)
-    )
-    assert "Harsh overrides step, which an evaluation does not call; state what it does by" in said
-
-
 STRICT = """
 import quicgym
 from quicgym.envs.tuning import TuningEnv
@@ -262,17 +227,13 @@ decisions = quicgym.Decisions("strict_tuning")
     ("text", "said"),
     [
         ("policy = 3", r"agent.py:policy: is int 3; give a function of observations"),
-        ("import nowhere", r"agent.py:1: ModuleNotFoundError: No module named 'nowhere'$"),
         ("x = 1\ny = 1 /", r"agent.py:2: SyntaxError"),
-        ("def f():\n    1 / 0\n\nf()", r"agent.py:2: ZeroDivisionError: division by zero$"),
         ("import sys\nsys.exit(2)", r"agent.py:2: SystemExit: 2; put what is for the script alone"),
         ("raise ModuleNotFoundError('none', name='torch')",
          r"agent.py:1: ModuleNotFoundError: none; .*pip install '\.\[train\]'"),
         ("polcy = 1", r"agent.py: has no object 'policy'; did you mean polcy\?"),
         ("decisions = 'rate'\npolicy = lambda rows: 0", r"`decisions` is 'rate'; set `decisions ="),
         ("class policy:\n    def __init__(self, size): pass", r"is a class that needs arguments"),
-        ("policy = lambda: 3", r"returned int 3 when it was called without arguments"),
-        ("policy = lambda rows: None", r"returned NoneType None for .*\(1, 105\); give n"),
         ("policy = lambda rows: [[0] * 13, [0]]", r"returned list .* give numbers of the"),
         ("policy = lambda rows: [0.0] * 13",
          r"shape \(13,\) for observations of the shape \(1, 105\), which is one action; it gets a "
@@ -282,6 +243,13 @@ decisions = quicgym.Decisions("strict_tuning")
          r"agent.py:policy: returned nan in row 0, coordinate 12 for"),
         (STRICT + "policy = lambda rows: [[1.5] * 13] * len(rows)",
          r"returned 1.5 in row 0, coordinate 0 .* give numbers from -1 to 1 of the shape"),
+        (WINDOW + "policy = lambda rows: np.full(len(rows), 13)",
+         r"returned 13 in row 0.*give whole numbers from 0 to 12 of the shape \(1,\); .*as its `d"),
+        (WINDOW + "policy = lambda rows: np.full(len(rows), 2.5)", r"returned 2\.5 in row 0"),
+        (WINDOW + "policy = lambda rows: [2] * len(rows)\npolicy.reset = 3",
+         r"`reset` is 3; give a method without arguments"),
+        (WINDOW + "policy = lambda rows: [2] * len(rows)\npolicy.reset = lambda: 1 / 0",
+         r"reset: .*agent\.py:6: ZeroDivisionError"),
         ("def policy(rows):\n    return rows @ rows.reshape(3, 3)",
          r"agent.py:policy: \S*agent.py:2: ValueError.*\(1, 105\); they were zeros, to try it in "
          r"quicgym/Tuning-v1 with history_length = 128, the default; where it was made for "
@@ -291,14 +259,6 @@ decisions = quicgym.Decisions("strict_tuning")
 def test_what_cannot_be_used_is_refused_with_its_place(write: Write, text: str, said: str) -> None:
     with pytest.raises(PolicyError, match=f"(?s){said}"):
         find_policy(write(text))
-
-
-@pytest.mark.parametrize("choice", ["13", "-1", "2.5", "float('nan')"])
-def test_a_choice_that_there_is_not_is_named(write: Write, choice: str) -> None:
-    said = refused(write(f"{WINDOW}\npolicy = lambda rows: np.full(len(rows), {choice})"))
-    assert f"policy: returned {float(eval(choice)):g} in row 0" in said
-    assert "give whole numbers from 0 to 12 of the shape (1,)" in said
-    assert "as its `decisions` say" in said
 
 
 def test_files_and_objects_that_there_are_not() -> None:
@@ -509,16 +469,6 @@ def test_an_object_that_draws_gets_the_seed_of_each_episode(write: Write) -> Non
     assert rewards[0] == rewards[2] != rewards[1]
 
 
-def test_a_reset_that_fails_is_named_with_its_line(write: Write) -> None:
-    said = refused(write(COUNTER.replace("self.seen.append(None)", "self.seen.append(1 / 0)")))
-    assert "reset: " in said and "ZeroDivisionError" in said and "agent.py:" in said
-
-
-def test_a_reset_that_is_no_method_is_refused(write: Write) -> None:
-    said = refused(write(WINDOW + "def policy(rows): return [2] * len(rows)\npolicy.reset = 3\n"))
-    assert "`reset` is 3; give a method without arguments" in said
-
-
 @pytest.mark.train
 def test_the_state_of_a_recurrent_model_is_kept_and_reset(write: Write) -> None:
     policy = find_policy(
@@ -542,25 +492,15 @@ def test_the_state_of_a_recurrent_model_is_kept_and_reset(write: Write) -> None:
     assert states == [None, 1, 2] * 2
 
 
-def special_files(folder: Path) -> dict[str, tuple[Path, str]]:
-    """Paths that are no files, and what is said of each."""
-    os.mkfifo(folder / "fifo")
-    return {
-        "fifo": (folder / "fifo", "Is a pipe or a device, not a regular file"),
-        "device": (Path("/dev/zero"), "Is a pipe or a device, not a regular file"),
-        "folder": (folder, "Is a directory"),
-        "missing": (folder / "none", "No such file or directory"),
-    }
-
-
-@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "missing"])
+@pytest.mark.parametrize("kind", ["fifo", "device"])
 def test_what_is_no_regular_file_is_never_read(kind: str, tmp_path: Path) -> None:
-    path, text = special_files(tmp_path)[kind]
+    path = {"fifo": tmp_path / "fifo", "device": Path("/dev/zero")}[kind]
+    os.mkfifo(tmp_path / "fifo")
+    text = "Is a pipe or a device, not a regular file"
     policy = tmp_path / "policy.json"
     policy.symlink_to(path)
-    if kind != "folder":  # which is a training run's
-        with pytest.raises(PolicyError, match=text):
-            load_policy(policy)
+    with pytest.raises(PolicyError, match=text):
+        load_policy(policy)
     name = pretrained_names()[0]
     good = tmp_path / "good.json"
     good.write_text((PRETRAINED / f"{name}.json").read_text())
@@ -571,8 +511,6 @@ def test_what_is_no_regular_file_is_never_read(kind: str, tmp_path: Path) -> Non
 
 POLICIES = {
     "brackets": "[" * 100_000,
-    "objects": '{"a":' * 100_000,
-    "brackets in a field": '{"name": ' + "[" * 100_000 + "]" * 100_000 + "}",
     "digits": '{"name": ' + "9" * 5_000 + "}",
 }
 

@@ -126,14 +126,6 @@ def test_episodes_are_those_of_the_environment_itself(first: str) -> None:
             assert row[1:] == expected_row[1:]
 
 
-def test_a_truncated_episode_is_truncated() -> None:
-    with playing(gymnasium.make("Pendulum-v1", max_episode_steps=4)) as env:
-        episode = rows(env, [np.zeros(1, np.float32)] * 9)
-        with pytest.raises(ResetNeeded, match="call reset"):
-            env.step(np.zeros(1, np.float32))
-    assert [row[2:] for row in episode] == [(False, False)] * 4 + [(False, True)]
-
-
 def test_nested_spaces_and_info_arrive() -> None:
     simulated = NestedEnv()
     with playing(simulated) as env:
@@ -147,6 +139,8 @@ def test_nested_spaces_and_info_arrive() -> None:
             assert env.observation_space.contains(observation)
             assert (reward, info) == (0.5, {"info": ""})
             received.append(observation)
+        with pytest.raises(ResetNeeded, match="call reset"):
+            env.step(actions[-1])
     for ours, theirs in zip(received, simulated.observations, strict=True):
         assert same(ours["matrix"], theirs["matrix"])
         assert same(ours["inner"], theirs["inner"])
@@ -304,12 +298,6 @@ def test_the_existing_client_s_nested_actions_are_understood(dtype: str) -> None
 ACK = messages.SimInitAck(done=True).SerializeToString()
 
 
-def test_no_agent_is_an_error_in_time() -> None:
-    port = free_port()
-    with pytest.raises(PeerError, match=f":{port}: no SimInitAck within 0.2 s: .* is not there"):
-        serve(small_env(), port, timeout_s=0.2)
-
-
 def test_a_silent_agent_is_an_error_in_time() -> None:
     port = free_port()
     with raw_socket(zmq.REP, port), pytest.raises(PeerError, match="no SimInitAck within 0.3 s"):
@@ -365,7 +353,6 @@ def test_a_wrong_answer_of_an_agent_is_named(frame: bytes, message: str) -> None
     [
         (np.nan, {}, "reward = nan"),
         (1e300, {}, "reward = 1e.300: is not a finite float32"),
-        (0.0, {(1, 2): 3}, "info: cannot be written as JSON: keys must be str"),
         (0.0, {np.nan: 3}, "info: cannot be written as JSON: Out of range float values"),
     ],
 )
@@ -618,15 +605,9 @@ def make_simulation(**arguments: Any) -> int:
         (make_agent, {"command": "no-such-program {port}"}, PeerError,
          "cannot start .*`no-such-program"),
         (make_agent, {"command": "sim"}, ValueError, "command = 'sim': does not say where {port} "),
-        (make_agent, {"command": "ls {port}", "cwd": "/nowhere"}, PeerError,
-         "cannot start .* in /nowhere"),
-        (make_agent, {"timeout_s": 0}, ValueError, "timeout_s = 0: is not above 0"),
         (make_agent, {"port": 65536}, Ns3GymError, "port = 65536: is not in 0 to 65535"),
         (make_agent, {"host": "no.such.interface"}, Ns3GymError,
          "cannot listen on tcp://no.such.interface"),
-        (make_simulation, {"dtype": "int"}, ValueError, "dtype = 'int': is neither"),
-        (make_simulation, {"episodes": 0}, ValueError, "episodes = 0: is not above 0"),
-        (make_simulation, {"port": 0}, Ns3GymError, "port = 0: is not in 1 to 65535"),
         (make_simulation, {"host": "a b"}, Ns3GymError, "cannot connect to tcp://a b:5555"),
     ],
 )  # fmt: skip

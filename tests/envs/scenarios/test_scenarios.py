@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 import quicgym
 from quicgym.agents.evaluation.jobs import make_jobs as make_evaluation_jobs
-from quicgym.benchmarks.papers.paper import load_paper
 from quicgym.benchmarks.simulations import make_jobs
 from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
 from quicgym.envs.scenarios.files import as_yaml
@@ -57,17 +56,6 @@ def test_names_are_listed_with_their_numbers_in_order() -> None:
     assert names == [f"ebcc-bandwidth-{rate}" for rate in ("5", "10", "15", "17.5")]
 
 
-def test_what_the_papers_left_for_later_says_so() -> None:
-    beyond = [name for name in scenario_names() if name.startswith("beyond-")]
-    assert len(beyond) > 10
-    for name in beyond:
-        scenario = load_scenario(name)
-        assert scenario.description
-        assert "what it left for later" in scenario.source
-        assert None in [flow.controller for _, flow in scenario.single_flows()]
-        scenario.check_engine("native")
-
-
 def test_the_lossy_links_lose_what_their_names_say() -> None:
     for name in scenario_names():
         kind, _, percent = name.removeprefix("beyond-high-latency-").partition("-")
@@ -105,25 +93,10 @@ def test_the_ebcc_experiments_are_the_papers() -> None:
         assert [flow.start_s for _, flow in scenario.single_flows()] == [1] * flows, name
 
 
-def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
-    paper = load_paper("ebcc")
-    assert [table.number for table in paper.tables] == list("2345678")
-    for table in paper.tables:
-        for row in table.rows:
-            assert row.scenario in scenario_names()
-            assert set(row.values) == set(paper.algorithms)
-    first = paper.tables[0]
-    assert first.printed(first.rows[1], "ebcc", "ip_receive_rate_mbps") == "9.2662"
-    assert first.printed(first.rows[0], "newreno", "ip_send_rate_mbps") == "4.220"
-    assert paper.tables[5].rows[1].values["bbr"] == "35.430"
-
-
 # Changes of GOOD, where "+" stands for more fields of the bottleneck, and what is said of them.
 BAD: list[tuple[str, ...]] = [
     ("bottleneck: {rate_mbps: -5, delay_ms: 10}",
      "bottleneck.rate_mbps = -5", "greater than", "give a number of Mbps"),
-    ("bottleneck: {rate_mbps: 15 Mbps, delay_ms: 10}",
-     "bottleneck.rate_mbps = '15 Mbps'", "valid number", "give a number of Mbps"),
     ("bottleneck: {rate_kbps: 15, delay_ms: 10}",
      "bottleneck.rate_kbps = 15", "unknown field", "did you mean rate_mbps?"),
     ("bottleneck: {delay_ms: 10}", "bottleneck.rate_mbps", "missing", "trace"),
@@ -139,8 +112,6 @@ BAD: list[tuple[str, ...]] = [
      "rate_schedule.0.rate_mbps = 0.0005", "neither", "give 0, or 0.001 or more"),
     ("+delay_schedule: [{at_s: 2, delay_ms: 1}, {at_s: 1, delay_ms: 1}]",
      "delay_schedule.1.at_s = 1", "not after the step before it", "ascending"),
-    ("+jitter: {kind: pareto}",
-     "bottleneck.jitter.kind = 'pareto'", "give one of 'uniform', 'normal'"),
     ("+reordering: true", "reordering = True", "never changes", "add jitter or"),
     ("+policer: {rate_mbps: 1, burst_bytes: 1229}",
      "bottleneck.policer.burst_bytes = 1229", "one takes 1230 bytes"),
@@ -158,9 +129,7 @@ BAD: list[tuple[str, ...]] = [
      "bottleneck.queue.ce_threshold_ms = 1", "pie has no CE threshold", "codel or fq-codel"),
     ("+queue: {discipline: codel, ce_threshold_ms: 1}", "bottleneck.queue.ce_threshold_ms = 1",
      "is for a queue that marks", "set ecn_marking: true"),
-    ("+loss: {kind: bernouli}", "bottleneck.loss", "'bernoulli'"),
     ("duration_s: .nan", "duration_s = nan", "finite number"),
-    ("flows: []", "flows = []: has no entries", "at least one flow"),
     ("flows: [{start_s: 10}]", "flows.0.start_s = 10", "never runs", "10 s"),
     ("flows: [{start_s: 5, stop_s: 5}]",
      "flows.0.stop_s = 5", "not after the start", "make stop_s later"),
@@ -174,8 +143,6 @@ BAD: list[tuple[str, ...]] = [
      "flows.0.parameters.gamma = -1", "out of range", "packets"),
     ("flows: [{controller: bbr, parameters: {gain_cycle: 1}}]",
      "flows.0.parameters.gain_cycle = 1", "give a list"),
-    ("flows: [{controller: bbr, parameters: {gamma: much}}]",
-     "flows.0.parameters.gamma = 'much'", "valid number"),
     ("flows: [{parameters: {gamma: 1}}]", "flows.0.parameters", "name the flow's controller"),
     ("controller_parameters: {cubic*: {theta: 0.5}}",
      "controller_parameters = 'cubic*'", "no such controller", "did you mean cubic"),
@@ -201,18 +168,10 @@ BAD: list[tuple[str, ...]] = [
      "burst_rate_mbps: 1, burst_duration_s: 1, burst_period_s: 2, burst_count: 1, "
      "burst_own_stream: true}}]",
      "flows.0.application.burst_own_stream = True", "transport"),
-    ("flows: [{application: {kind: transfer, size_mb: 1}}]",
-     "flows.0.application.size_mb", "unknown field", "size_bytes"),
-    ("flows: [{application: {kind: web}}]",
-     "flows.0.application.kind = 'web': there is no such kind; give one of 'bulk', 'transfer', "
-     "'constant-rate', 'bursts', 'on-off'"),
-    ("flows: [{application: {size_bytes: 1}}]",
-     "flows.0.application.kind: is missing; give one of 'bulk', 'transfer'"),
     ("short_flows: [{load_mbps: 100000, sizes: 100}]", "short_flows.0.load_mbps = 100000",
      "offers 1.36e+06 Mbps with headers and handshakes, and the path carries 15", "5 times its"),
     ("max_datagram_bytes: 1199", "max_datagram_bytes = 1199", "1200 to 1472"),
     ("name: a b", "name = 'a b'", "without spaces"),
-    (f"duration_s: '{'9' * 1000}'", f"duration_s = '{'9' * 56}...: ", "seconds above 0"),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Every command that writes: a full disk, a folder that is read-only, and results that are damaged.
+"""Commands that write: a full disk, and a folder that is read-only.
 
 A limit on the size of files stands for the full disk: writing fails in the middle of a file.
 """
@@ -19,7 +19,7 @@ import matplotlib.font_manager  # noqa: F401 (writes its list of fonts now, not 
 import pandas as pd
 import pytest
 from conftest import IN_CLUSTER, Command
-from helpers.commands import run_forked, run_in_copy, small_files
+from helpers.commands import run_forked, small_files
 from helpers.inputs import write_inputs
 
 from quicgym.jobs import read_finished
@@ -53,16 +53,9 @@ WRITERS = {
         + JOBS,
         (60, 6_000), 9_000, 6,
     ),
-    "papers": Writer(f"papers --paper paper.yaml --seeds 1 {JOBS}"),
     "evaluate": Writer(
         f"evaluate --policy cubic --suite suite.yaml --seeds 4 {JOBS}", (60, 6_000), 5_000, 8
     ),
-    "coexist": Writer(
-        "coexist newreno --counts 1 --rates 2 --discipline drop-tail --duration-s 18 --seeds 1 "
-        + JOBS,
-    ),
-    "league": Writer(f"league ./league.yaml --policies newreno {JOBS}"),
-    "checklist": Writer(f"checklist newreno --checklist checks.yaml --seeds 1 {JOBS}"),
     "real": Writer("real --scenario ./path.yaml --controller cubic --out out --qlog out/qlog"),
     "trace": Writer("trace out/link.trace"),
     "train": Writer("train tiny.yaml --out out", (60, 6_000)),
@@ -148,65 +141,3 @@ def test_a_folder_that_is_read_only_is_named(writer: Writer, tmp_path: Path) -> 
     (tmp_path / "out").mkdir(mode=0o555)
     check_refusal(run(tmp_path, writer, powerless), "Permission denied")
     assert not list((tmp_path / "out").iterdir())
-
-
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda data: b"",
-    "torn": lambda data: data[: len(data) // 2],
-    "other JSON": lambda data: b'[{"key": 1, "run": 2}]\n' + data,
-}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of finished commands; tests copy it."""
-    folder = write_inputs(tmp_path_factory.mktemp("finished"))
-    for name in ("baselines", "papers", "evaluate"):
-        run_in_copy(folder, *as_arguments(name))
-    return folder
-
-
-def as_arguments(name: str) -> list[str]:
-    """The command with a folder of its own name."""
-    return WRITERS[name].arguments.replace("--out out", f"--out {name}").split()
-
-
-# The command that reads, a file that it reads, and whether it can do without.
-READERS = {
-    "baselines, runs": ("baselines --resume", "baselines/runs.jsonl", True),
-    "papers, runs": ("papers --resume", "papers/runs.jsonl", True),
-    "papers, traces": ("papers --resume", "papers/traces/*.parquet", False),
-    "evaluate, runs": ("evaluate --resume", "evaluate/runs.jsonl", True),
-    "plot, runs": ("plot baselines", "baselines/runs.jsonl", False),
-    "plot, traces": ("plot baselines", "baselines/traces/*.parquet", False),
-    "plot, series": ("plot evaluate", "evaluate/series/*.parquet", False),
-    "compare, evaluation": ("compare evaluate", "evaluate/evaluation.json", False),
-    "compare, results": ("compare evaluate", "evaluate/results.parquet", False),
-}
-DAMAGED = [
-    pytest.param(
-        reader, damage, marks=[pytest.mark.train] * reader.startswith("compare")
-    )
-    for reader, (_, pattern, _) in READERS.items()
-    for damage in DAMAGES
-    if damage in ("empty", "torn") or pattern.endswith((".json", ".jsonl"))
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("reader", "damage"), DAMAGED)
-def test_a_damaged_file_is_named_or_made_again(
-    reader: str, damage: str, finished: Path, quicgym: Command, tmp_path: Path
-) -> None:
-    command, pattern, is_made_again = READERS[reader]
-    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    files = sorted(tmp_path.glob(pattern))
-    assert files, pattern
-    for path in files:
-        path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    name, _, option = command.partition(" ")
-    arguments = [*as_arguments(name), option] if option == "--resume" else command.split()
-    done = quicgym(*arguments, status=0 if is_made_again else None)
-    if done.returncode:
-        names = "|".join(re.escape(path.name) for path in files)
-        assert done.returncode == 2, done.stderr
-        assert re.search(names, "".join(done.stderr.split())), done.stderr
