@@ -24,6 +24,7 @@ LEARNING_RATES = (0.0, 1e30)
 _NOT_NEGATIVE, _COUNT = (0.0, math.inf), (1.0, math.inf)
 LIMITS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0.0, 1.0)),
+    **dict.fromkeys(("exploration_initial_eps", "exploration_final_eps"), (0.0, 1.0)),
     **dict.fromkeys(("n_epochs", "n_steps", "batch_size", "buffer_size"), _COUNT),
     **dict.fromkeys(("policy_delay", "target_update_interval"), _COUNT),
     "learning_rate": LEARNING_RATES,
@@ -39,7 +40,7 @@ class Algorithm:
 
     The class is a subclass of `EpisodeTrainer` (agents/algorithms/trainer.py), or has the interface
     of Stable-Baselines3's `BaseAlgorithm` and a policy that is one of theirs: ActorCriticPolicy,
-    SACPolicy or TD3Policy.
+    SACPolicy, TD3Policy or DQNPolicy.
 
     Attributes:
         name: The value of the field `algorithm` of a configuration.
@@ -54,11 +55,12 @@ class Algorithm:
         mutable: Hyperparameters that may change during a run.
         action_noise: The class of Stable-Baselines3 takes `action_noise`, with the standard
             deviation `start.std`.
-        critic: The key of the critic's layers in `net_arch` of Stable-Baselines3.
+        critic: The key of the critic's layers in `net_arch` of Stable-Baselines3; None: it has no
+            network but the policy's.
         privileged_critic: The critic can see what only the network knows.
         limits: Lowest and highest value of arguments of a class of Stable-Baselines3.
-        state: Attributes of a class of Stable-Baselines3, all tensors, that a checkpoint needs
-            besides `get_parameters()`.
+        state: Attributes of a class of Stable-Baselines3, tensors or numbers, that a checkpoint
+            needs besides `get_parameters()`.
     """
 
     name: str
@@ -69,7 +71,7 @@ class Algorithm:
     stochastic: bool = False
     mutable: tuple[str, ...] = ()
     action_noise: bool = False
-    critic: Literal["vf", "qf"] = "vf"
+    critic: Literal["vf", "qf"] | None = "vf"
     privileged_critic: bool = False
     limits: Mapping[str, tuple[float, float]] = field(default_factory=lambda: LIMITS)
     state: tuple[str, ...] = ()
@@ -117,6 +119,14 @@ BUILT_IN: Mapping[str, Algorithm] = {
             critic="qf",
             mutable=("learning_rate", "batch_size", "gamma", "tau", "gradient_steps")
             + ("policy_delay", "target_policy_noise", "target_noise_clip"),
+        ),
+        Algorithm(
+            name="dqn",
+            implementation="stable_baselines3:DQN",
+            action_spaces=("discrete",),
+            critic=None,
+            mutable=("learning_rate", "batch_size", "gamma", "tau", "gradient_steps"),
+            state=("_n_calls", "exploration_rate"),  # the first counts to the target's next update
         ),
         Algorithm(
             name="aggrevate",

@@ -1,4 +1,4 @@
-"""Algorithms of Stable-Baselines3 as `Trainer`s: PPO, SAC, TD3, and classes of its users.
+"""Algorithms of Stable-Baselines3 as `Trainer`s: PPO, SAC, TD3, DQN, and classes of its users.
 
 They see a stream of steps from episodes that the environments draw. The policy's network is
 quicgym's, inside a policy of theirs.
@@ -26,7 +26,9 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.dqn.policies import DQNPolicy
 from stable_baselines3.sac.policies import SACPolicy
+from stable_baselines3.td3.policies import TD3Policy
 from torch import nn
 
 from quicgym.agents.algorithms.registry import Algorithm
@@ -172,12 +174,12 @@ def policy_arguments(
 
     The critics have networks of the same shape; PPO's shares the features with the policy.
     """
-    sizes = list(architecture.hidden_sizes)
+    sizes, critic = list(architecture.hidden_sizes), algorithm.critic
     arguments: dict[str, Any] = {
         "features_extractor_class": Features,
         "features_extractor_kwargs": {"architecture": architecture},
         "activation_fn": ACTIVATIONS[architecture.activation],
-        "net_arch": dict.fromkeys(filter(None, ("pi", algorithm.critic)), sizes),
+        "net_arch": sizes if critic is None else dict.fromkeys(("pi", critic), sizes),
     }
     if initial_std is not None:
         arguments["log_std_init"] = float(np.log(initial_std))
@@ -188,7 +190,8 @@ class Sb3Trainer:
     """An algorithm of Stable-Baselines3, the entry of the registry, with quicgym's network.
 
     `close` closes the environments. `std` is the standard deviation of exploration at first; None:
-    the class's own. `losses` has those of the last update, by TensorBoard's tag.
+    the class's own. `losses` has those of the last update, by TensorBoard's tag; `total` is the
+    number of steps of the whole run.
     """
 
     def __init__(
@@ -207,7 +210,7 @@ class Sb3Trainer:
         """Makes the model with an untrained policy."""
         self._algorithm, self._environments = algorithm, environments
         self._architecture, self._decisions = architecture, decisions
-        self._total = 0
+        self.total = 0
         arguments = dict(settings)
         for name, value in arguments.items():
             if isinstance(value, Schedule):
@@ -233,7 +236,7 @@ class Sb3Trainer:
 
     def _over_the_run(self, schedule: Schedule) -> Any:
         """Returns a schedule of Stable-Baselines3 that falls over the run, not over a `learn`."""
-        return lambda _: schedule.at(1.0 - self.step / self._total if self._total else 1.0)
+        return lambda _: schedule.at(1.0 - self.step / self.total if self.total else 1.0)
 
     @property
     def step(self) -> int:
@@ -287,7 +290,7 @@ class Sb3Trainer:
 
     def learn(self, until: int, total: int, watch: Watch) -> None:
         """Trains until so many steps; see `Trainer.learn`."""
-        self._total = total
+        self.total = total
         model = self.model
         model.set_logger(Logger(folder=None, output_formats=[_Scalars(watch)]))
         model.learn(until - self.step, _Rollouts(self, watch), reset_num_timesteps=False)
@@ -309,7 +312,10 @@ class Sb3Trainer:
             "step": self.step,
             "updates": int(model._n_updates),
             "parameters": model.get_parameters(),
-            "tensors": {name: tensor.detach() for name, tensor in self._tensors().items()},
+            "others": {
+                name: value.detach() if isinstance(value, torch.Tensor) else value
+                for name, value in self._other_state().items()
+            },
         }
         if isinstance(model, OffPolicyAlgorithm):
             state["replay"] = _replay(model.replay_buffer)
@@ -319,22 +325,22 @@ class Sb3Trainer:
         """Restores what `state` has returned."""
         model: Any = self.model
         model.set_parameters(state["parameters"], exact_match=True, device=model.device)
-        for name, tensor in self._tensors().items():
-            if tensor.requires_grad:  # an optimizer has it too
+        for name, value in self._other_state().items():
+            if isinstance(value, torch.Tensor) and value.requires_grad:  # an optimizer has it too
                 with torch.no_grad():
-                    tensor.copy_(state["tensors"][name])
+                    value.copy_(state["others"][name])
             else:
-                setattr(model, name, state["tensors"][name])
+                setattr(model, name, state["others"][name])
         model.num_timesteps = state["step"]
         # TD3 delays its policy's updates by this count, which has no public name.
         model._n_updates = state["updates"]
         if isinstance(model, OffPolicyAlgorithm):
             _restore_replay(model.replay_buffer, state["replay"])
 
-    def _tensors(self) -> dict[str, torch.Tensor]:
-        """Returns what is learned outside of networks; SAC's entropy coefficient may be fixed."""
-        tensors = {name: getattr(self.model, name) for name in self._algorithm.state}
-        return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    def _other_state(self) -> dict[str, Any]:
+        """Returns what changes outside of networks; SAC's entropy coefficient may be fixed."""
+        values = {name: getattr(self.model, name) for name in self._algorithm.state}
+        return {name: value for name, value in values.items() if value is not None}
 
     def close(self) -> None:
         """Closes the environments."""
@@ -350,6 +356,10 @@ def parts_of(policy: Any) -> tuple[nn.Module, nn.Module, nn.Linear]:
             actor.mlp_extractor.policy_net,
             actor.action_net,
         )
+    if isinstance(policy, DQNPolicy):
+        network: Any = policy.q_net
+        *hidden, last = network.q_net
+        return network.features_extractor.features, nn.Sequential(*hidden), last
     actor = policy.actor
     if isinstance(policy, SACPolicy):
         return actor.features_extractor.features, actor.latent_pi, actor.mu
@@ -360,8 +370,10 @@ def parts_of(policy: Any) -> tuple[nn.Module, nn.Module, nn.Linear]:
 def give_weights(policy: Any, actor: Actor) -> None:
     """Gives a policy with `policy_arguments` the weights of an actor of the same architecture."""
     _copy((actor.features, actor.hidden, actor.action), parts_of(policy))
-    if not isinstance(policy, ActorCriticPolicy | SACPolicy):  # TD3 follows a target of it
+    if isinstance(policy, TD3Policy):  # it learns by a target network that follows
         policy.actor_target.load_state_dict(policy.actor.state_dict())
+    elif isinstance(policy, DQNPolicy):
+        policy.q_net_target.load_state_dict(policy.q_net.state_dict())
 
 
 class _Rollouts(BaseCallback):
@@ -371,6 +383,10 @@ class _Rollouts(BaseCallback):
         super().__init__()
         self._trainer, self._watch = trainer, watch
         self._rewards: list[float] = []
+
+    def _on_training_start(self) -> None:
+        # DQN explores less over the run, not over a `learn`, which is only a part of it.
+        self.model._total_timesteps = self._trainer.total
 
     def _on_rollout_start(self) -> None:
         self._trainer.note_losses()

@@ -187,8 +187,9 @@ class TrainingConfig(StrictModel):
 
     Attributes:
         name: The name of the run and of the policy.
-        algorithm: A name in quicgym.agents.algorithms.registry: "ppo", "sac" or "td3" of
-            Stable-Baselines3; "aggrevate", "grpo" and others of quicgym; or an installed package's.
+        algorithm: A name in quicgym.agents.algorithms.registry: "ppo", "sac", "td3" or "dqn"
+            of Stable-Baselines3; "aggrevate", "grpo" and others of quicgym; or an installed
+            package's.
         hyperparameters: Arguments of that algorithm, by its own names.
         environment: The environments that are stepped.
         network: The network that is trained.

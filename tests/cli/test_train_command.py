@@ -111,7 +111,7 @@ def test_the_seed_alone_decides_the_weights(finished, quicgym, tmp_path):
     assert weights(tmp_path / "other") != weights(folder / "run")
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "aggrevate", "grpo"])
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dqn", "aggrevate", "grpo"])
 def test_a_killed_run_goes_on_to_the_same_weights(algorithm, quicgym, tmp_path):
     config = write_config(tmp_path, algorithm)
     quicgym("train", config, "--out", "whole")

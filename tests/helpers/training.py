@@ -17,6 +17,7 @@ START: dict[str, dict[str, Any]] = {
     "ppo": {"std": 0.5},
     "sac": {},
     "td3": {"std": 0.2},
+    "dqn": {},
     "aggrevate": {},
     "coordinate-aggrevate": {"preset": "bbr"},
     "grpo": {},
@@ -27,6 +28,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2, "learning_rate": 0.02},
     "sac": _REPLAYS,
     "td3": _REPLAYS,
+    "dqn": {**_REPLAYS, "target_update_interval": 24},
     "aggrevate": {**_LEARNS, "windows": [-2, 0, 2]},
     "coordinate-aggrevate": {**_LEARNS, "values": {"cwnd_gain": [-0.5, 0, 0.5]}},
     "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
@@ -43,6 +45,7 @@ WINDOW: dict[str, Any] = {
 TUNING = {**WINDOW, "id": "quicgym/Tuning-v1", "history_length": 4, "coordinates": ["all"]}
 ENVIRONMENT: dict[str, dict[str, Any]] = {
     "aggrevate": WINDOW,
+    "dqn": WINDOW,
     "coordinate-aggrevate": TUNING,
     "grpo": WINDOW,
 }

@@ -26,6 +26,7 @@ CASES = [
     ("ppo", "quicgym/Window-v1"),
     ("sac", "quicgym/Rate-v1"),
     ("td3", "quicgym/Tuning-v1"),
+    ("dqn", "quicgym/Window-v1"),
 ]
 
 
@@ -75,11 +76,13 @@ def edit(path, **changes):
 
 @pytest.mark.parametrize(("algorithm", "environment"), CASES)
 def test_the_exported_network_acts_as_the_trained_one(algorithm, environment):
+    from quicgym.agents.algorithms.stable_baselines3 import parts_of
+
     trainer, policy, architecture = make(algorithm, environment)
     model = trainer.model
     if architecture.output == "argmax":
         # Untrained, it prefers by so little that rounding could decide.
-        for last in (model.policy.action_net, policy.actor.action):
+        for last in (parts_of(model.policy)[-1], policy.actor.action):
             last.weight.data.mul_(100)
     model.observation_space.seed(1)
     observations = np.array([model.observation_space.sample() for _ in range(20)])
@@ -141,13 +144,21 @@ def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
     assert bias[~at_the_end] == pytest.approx(preset[~at_the_end])
 
 
-def test_what_a_target_network_does_first_is_the_preset_too():
+@pytest.mark.parametrize(
+    ("algorithm", "environment", "action", "networks"),
+    [
+        ("td3", "quicgym/Tuning-v1", quicgym.preset_action("ebcc"), ("actor", "actor_target")),
+        ("dqn", "quicgym/Window-v1", np.array(3), ("q_net", "q_net_target")),
+    ],
+)
+def test_what_a_target_network_does_first_is_the_start_too(
+    algorithm, environment, action, networks
+):
     import torch
 
-    trainer, _, _ = make("td3")
-    trainer.begin_at(quicgym.preset_action("ebcc"))
-    policy = trainer.model.policy
-    ours, target = policy.actor.state_dict(), policy.actor_target.state_dict()
+    trainer, _, _ = make(algorithm, environment)
+    trainer.begin_at(action)
+    ours, target = (getattr(trainer.model.policy, name).state_dict() for name in networks)
     assert all(torch.equal(target[name], tensor) for name, tensor in ours.items())
 
 

@@ -35,7 +35,7 @@ def leaves(state):
 
 
 @pytest.mark.parametrize(
-    "algorithm", ["ppo", "sac", "td3", "aggrevate", "coordinate-aggrevate", "grpo"]
+    "algorithm", ["ppo", "sac", "td3", "dqn", "aggrevate", "coordinate-aggrevate", "grpo"]
 )
 def test_a_trainer_is_put_where_its_checkpoint_was_taken(algorithm, here):
     import torch

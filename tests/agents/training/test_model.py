@@ -205,6 +205,16 @@ def test_a_linear_schedule_falls_over_the_run_in_whatever_parts_it_is_learned(he
     assert rates == pytest.approx([3e-4, 1e-4, 0])
 
 
+def test_the_exploration_of_dqn_falls_over_the_run_in_whatever_parts_it_is_learned(here):
+    _, trainer = made(here, "hyperparameters.exploration_fraction=1.0", algorithm="dqn")
+    trainer.reseed(np.random.SeedSequence(1))
+    rates = []
+    for until in (80, 240, 320):
+        trainer.learn(until, 320, Unwatched())
+        rates.append(trainer.model.exploration_rate)
+    assert rates == pytest.approx([1 - 0.95 * share for share in (0.25, 0.75, 1)])
+
+
 def test_ppo_learns_from_rows_with_an_agent_alone():
     from quicgym.agents.training.model import make_trainer
 
