@@ -21,8 +21,8 @@ from quicgym import _core, controllers
 from quicgym.agents.policies.by_name import (
     policy_description,
     policy_kind,
-    pretrained_names,
     stack_of_controller,
+    unknown_controller,
 )
 from quicgym.envs.scenarios.applications import Bulk, Transfer
 from quicgym.envs.scenarios.conversion import nanoseconds, parameters_of
@@ -368,11 +368,7 @@ def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Stee
         return Steering(path.stem, "policy", policy=path, title=choice)
     if controllers.is_place(choice) or policy_kind(choice) in ("baseline", "static"):
         return _controller(scenario, flow, choice)
-    known = [*controllers.names(), *pretrained_names(), *stack.own_controllers]
-    raise ScenarioError(
-        f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a "
-        "learned policy's description (.json)"
-    )
+    raise unknown_controller(choice, *stack.own_controllers)
 
 
 def _controller(scenario: Scenario, flow: Flow, choice: str) -> Steering:

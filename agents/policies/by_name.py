@@ -85,6 +85,18 @@ def stack_of_controller(choice: str) -> str | None:
     return None if is_other or Path(choice).exists() else stack
 
 
+def unknown_controller(choice: str, *others: str) -> ScenarioError:
+    """Returns the error for a controller of real packets that does not exist.
+
+    `others` are the names that the place takes besides those of controllers and policies.
+    """
+    known = [*controllers.names(), *pretrained_names(), *others]
+    return ScenarioError(
+        f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a learned "
+        "policy's description (.json)"
+    )
+
+
 _CONTROLLERS_OF_FILES: set[str] = set()
 """Objects of Python files that have turned out to be controllers, not policies."""
 

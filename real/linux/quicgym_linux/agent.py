@@ -9,23 +9,18 @@ from typing import Any
 
 import quicgym
 from quicgym import controllers
-from quicgym.agents.policies.by_name import policy_description, pretrained_names
+from quicgym.agents.policies.by_name import policy_description, unknown_controller
 from quicgym.controllers import ControllerInfo
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.errors import UserError
 from quicgym.real.hosted_controller import specification_of
 from quicgym.real.stacks import Steering
-from quicgym.yaml_files import closest
 from quicgym_linux._loader import Agent, Program
 
 
 def _find(choice: str, name: str) -> ControllerInfo:
     if name not in controllers.names() and not controllers.is_place(choice):
-        known = [*controllers.names(), *pretrained_names()]
-        raise UserError(
-            f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a "
-            "learned policy's description (.json)"
-        )
+        raise unknown_controller(choice)
     info = find_controller(choice)
     if info.python_class is not None:
         warnings.warn(
