@@ -41,15 +41,16 @@ set(folders "${QUICGYM_SOURCE}/controllers" "${QUICGYM_SOURCE}/sim" "${QUICGYM_S
             "${QUICGYM_SOURCE}/sim/environment" "${QUICGYM_SOURCE}/sim/net/queues")
 list(TRANSFORM folders APPEND "/*.cpp" OUTPUT_VARIABLE patterns)
 file(GLOB simulator_sources CONFIGURE_DEPENDS ${patterns})
-add_library(quicgym_simulator OBJECT ${simulator_sources})
-target_include_directories(quicgym_simulator PUBLIC "${QUICGYM_SOURCE}")
-target_link_libraries(quicgym_simulator PUBLIC Threads::Threads PRIVATE quicgym_warnings)
+# How everything that includes the simulator's headers is compiled and linked.
+add_library(quicgym_flags INTERFACE)
+target_include_directories(quicgym_flags INTERFACE "${QUICGYM_SOURCE}")
+target_link_libraries(quicgym_flags INTERFACE Threads::Threads)
 # The same arithmetic in every build: no contraction into fused operations behind our back.
-target_compile_options(quicgym_simulator PUBLIC -ffp-contract=off)
+target_compile_options(quicgym_flags INTERFACE -ffp-contract=off)
 if(QUICGYM_SANITIZE)
-  target_compile_options(quicgym_simulator PUBLIC -O1 -fsanitize=${QUICGYM_SANITIZE}
+  target_compile_options(quicgym_flags INTERFACE -O1 -fsanitize=${QUICGYM_SANITIZE}
                          -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
-  target_link_options(quicgym_simulator PUBLIC -fsanitize=${QUICGYM_SANITIZE})
+  target_link_options(quicgym_flags INTERFACE -fsanitize=${QUICGYM_SANITIZE})
 endif()
 
 # `make setup PROFILE=1` compiles twice. The second build is optimised for the branches that the first one took while
@@ -60,9 +61,12 @@ if(QUICGYM_PROFILE)
     message(FATAL_ERROR "QUICGYM_PROFILE needs gcc; set CXX=g++, or leave it empty")
   endif()
   set(profile_flag "-fprofile-${QUICGYM_PROFILE}=${CMAKE_CURRENT_BINARY_DIR}/profile")
-  target_compile_options(quicgym_simulator PUBLIC ${profile_flag} -fprofile-partial-training -Wno-missing-profile)
-  target_link_options(quicgym_simulator PUBLIC ${profile_flag})
+  target_compile_options(quicgym_flags INTERFACE ${profile_flag} -fprofile-partial-training -Wno-missing-profile)
+  target_link_options(quicgym_flags INTERFACE ${profile_flag})
 endif()
+
+add_library(quicgym_simulator OBJECT EXCLUDE_FROM_ALL ${simulator_sources})
+target_link_libraries(quicgym_simulator PUBLIC quicgym_flags PRIVATE quicgym_warnings)
 
 # The two modules hand each other C++ objects, so they must come from the same sources: this digest of them
 # is in both modules, and quicgym_ns3 compares the two when it is imported.
@@ -83,6 +87,13 @@ endif()
 string(SHA256 quicgym_digest "${digests}")
 string(SUBSTRING "${quicgym_digest}" 0 12 quicgym_digest)
 message(STATUS "quicgym ${QUICGYM_VERSION}, digest of the shared sources ${quicgym_digest}")
+
+# The simulator's objects in a library, whose name has all that they depend on: quicgym-ns3 takes it from quicgym's build
+# in the same checkout, and compiles only where it is not.
+string(SHA256 quicgym_build "${quicgym_digest} ${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS}
+                             ${CMAKE_BUILD_TYPE} ${CMAKE_INTERPROCEDURAL_OPTIMIZATION} ${QUICGYM_PROFILE}")
+string(SUBSTRING "${quicgym_build}" 0 12 quicgym_build)
+set(quicgym_library "quicgym_simulator-${quicgym_build}")
 
 # An import of an editable installation compiles what has changed. Says so before: a minute of silence looks like
 # a hang. Takes patterns of the sources beside the shared ones.
