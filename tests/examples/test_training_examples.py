@@ -57,13 +57,22 @@ def test_an_example_trains_and_is_evaluated_by_name(
 
 
 @pytest.mark.train
+@pytest.mark.parametrize(
+    ("options", "model", "environment"),
+    [
+        ((), "window-ppo", "window"),
+        (("--environment", "quicgym/Rate-v1", "--recurrent"), "rate-recurrent-ppo", "rate"),
+    ],
+)
 def test_the_example_of_stable_baselines3_draws_its_curve_and_its_model_is_evaluated(
-    tmp_path: Path,
+    options: tuple[str, ...], model: str, environment: str, tmp_path: Path
 ) -> None:
+    if "--recurrent" in options:
+        pytest.importorskip("sb3_contrib", reason="it comes with the extra examples")
     script = EXAMPLES / "sb3_ppo.py"
     figure = tmp_path / "curve.svg"
     done = subprocess.run(
-        [sys.executable, script, "--steps", "1", "--paths", "4", "--figure", figure],
+        [sys.executable, script, *options, "--steps", "1", "--paths", "4", "--figure", figure],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -74,8 +83,8 @@ def test_the_example_of_stable_baselines3_draws_its_curve_and_its_model_is_evalu
     assert steps == ["0", "12,800"]
     assert "seed 1: 12,800 steps" in done.stdout and figure.read_text().startswith("<?xml")
     with pytest.warns(UserWarning, match="runs code"):
-        policy = find_policy(str(tmp_path / "sb3_ppo-seed1.zip"), trust_zip=True)
-    assert policy.decisions.environment == "window"
+        policy = find_policy(str(tmp_path / f"{model}-seed1.zip"), trust_zip=True)
+    assert policy.decisions.environment == environment
 
 
 @pytest.mark.parametrize("name", ["keep", "random"])

@@ -64,7 +64,7 @@ def test_a_policy_that_does_not_exist_is_named():
     with pytest.raises(PolicyError, match="did you mean window"):
         load_training("tuning-ppo", begin_with="windw")
     with pytest.raises(ConfigError, match="start.policy is for ppo and grpo"):
-        load_training("sac", begin_with="tuning")
+        load_training("tuning-sac", begin_with="tuning")
 
 
 @pytest.mark.parametrize("name", ["controller", "gama"])
@@ -74,7 +74,7 @@ def test_a_parameter_that_the_preset_does_not_have_is_named(name):
         f"start={{preset: bbr, parameters: {{{name}: 1}}}}",
     ]
     with pytest.raises(ConfigError, match=f"controller 'bbr' has no parameter '{name}'"):
-        load_training("td3", changes)
+        load_training("tuning-td3", changes)
 
 
 @pytest.mark.parametrize(
