@@ -147,7 +147,7 @@ sanitize: setup
 	$(BIN)/python .ci/sanitize.py $(ARGS)
 
 BUDGET_S ?= 600
-# Each run goes on where the one before ended. ARGS="--part fuzzing" is libFuzzer and atheris alone.
+# ARGS="--part fuzzing" is libFuzzer and atheris alone.
 fuzz: setup $(TRAIN)
 	$(PIP) install atheris
 	PYTHONPATH=tests $(BIN)/python -m campaign --budget-s $(BUDGET_S) $(ARGS)

@@ -1,17 +1,15 @@
-"""The campaign: its parts find what is wrong, and it goes on where it ended."""
+"""The campaign: what is wrong is found, and named with the number that repeats it."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from campaign import __main__ as campaign
 from campaign import scenarios
-from campaign.part import Found
+from campaign.found import Found
 
 from quicgym.envs import Simulation, load_scenario
 from quicgym.envs.simulation.simulation import SimulatedFlow
@@ -70,28 +68,23 @@ def test_runs_of_other_bytes_are_told_apart() -> None:
     assert "deliveries differ" in scenarios._differences(runs[0], runs[2])[0]
 
 
-def test_a_campaign_goes_on_with_the_next_number_and_names_failures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_failures_are_named_with_the_number_that_repeats_them(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     arguments = ["--part", "scenarios", "--budget-s", "0.001"]
     assert campaign.main(arguments) == 0
     assert ", 0 failures in" in capfd.readouterr().err
-    next_number = json.loads(campaign.NUMBERS.read_text())["scenarios"]
-    assert next_number > 0
 
     def failing(number: int) -> Found:
         raise ArithmeticError(f"in\nnumber {number}")
 
     monkeypatch.setattr(scenarios, "check", failing)
-    assert campaign.main(arguments) == 1
-    assert f"ArithmeticError: in number {next_number}" in capfd.readouterr().err
-    before = campaign.NUMBERS.read_bytes()
-    assert campaign.main([*arguments, "--first", "7"]) == 1  # repeats, and changes nothing
-    assert "ArithmeticError: in number 7" in capfd.readouterr().err
-    assert campaign.NUMBERS.read_bytes() == before
+    assert campaign.main([*arguments, "--first", "7"]) == 1
+    assert "7: ArithmeticError: in number 7" in capfd.readouterr().err
 
 
-def test_several_processes_check_each_number_once() -> None:
-    found, after = scenarios.PART.run(3, time.monotonic() + 0.5, 2)
-    assert found.counts["scenarios"] == after - 3
+def test_several_processes_check_each_number_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenarios, "check", lambda number: Found({"numbers": 1}, [str(number)]))
+    found = scenarios.run(3, time.monotonic(), 2)
+    assert found.counts == {"numbers": 2 * scenarios.CHUNK}
+    assert found.failures == [str(3 + number) for number in range(2 * scenarios.CHUNK)]

@@ -13,12 +13,13 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
 from fuzz.make_corpus import write_corpus
 
-from campaign.part import Found, Part, one_line, packages_missing
+from campaign.found import Found, one_line
 
 SOURCE = Path("tests/fuzz")
 BUILD = Path("build/fuzz")
@@ -92,13 +93,7 @@ def fuzz(target: Target, seeds: range, budget_s: float) -> Found:
 def _read(name: str, seed: int, status: int, said: str) -> Found:
     executions = re.findall(r"^stat::number_of_executed_units: +(\d+)", said, re.MULTILINE)
     executions = executions or re.findall(r"^#(\d+)\t", said, re.MULTILINE)
-    edges = re.findall(r"\bcov: (\d+)", said)
-    found = Found()
-    if executions:
-        count = int(executions[-1])
-        found.add(Found({f"executions of {name}": count}))
-    if edges:
-        found.measured[f"edges of {name}"] = int(edges[-1])
+    found = Found({f"executions of {name}": int(executions[-1])} if executions else {})
     if status != 0:
         wrong = re.search(
             r"does not hold.*|.*runtime error.*|.*ERROR: \w+Sanitizer.*|.*ERROR: libFuzzer.*|"
@@ -112,29 +107,20 @@ def _read(name: str, seed: int, status: int, said: str) -> Found:
     return found
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def run(first: int, until: float, jobs: int) -> Found:
+    """Fuzzes all targets, the seeds beginning with `first`; each has an equal part of the time."""
     build()
     # libFuzzer takes 0 for "any seed".
     seeds = range(first + 1, first + 1 + jobs)
     found, those = Found(), targets()
     for left, target in zip(range(len(those), 0, -1), those, strict=True):
         found.add(fuzz(target, seeds, (until - time.monotonic()) / left))
-    return found, first + jobs
+    return found
 
 
-def _missing() -> str | None:
-    if not SOURCE.is_dir():
-        return f"{SOURCE} is not here; run it in a checkout"
+def missing() -> str | None:
+    """Returns what this machine lacks, if anything."""
     programs = [name for name in ("clang++", "cmake") if _program(name) is None]
     if programs:
         return f"{' and '.join(programs)} is not installed; `apt-get install clang libclang-rt-dev`"
-    lacking = packages_missing("atheris", "google.protobuf")
-    return lacking and f"{lacking}; `make fuzz` installs atheris"
-
-
-PART = Part(
-    name="fuzzing",
-    share=4.0,
-    run=_run,
-    missing=_missing,
-)
+    return None if find_spec("atheris") else "atheris is not installed; `make fuzz` does that"

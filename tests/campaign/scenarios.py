@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from campaign.part import Found, Part, numbered
+from campaign.found import Found, one_line
 from quicgym import Run, controllers
 from quicgym.benchmarks.random_networks import DISCIPLINES, FEATURES, random_chain, random_network
 from quicgym.envs import Scenario, Simulation
@@ -20,8 +22,8 @@ from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 
 MOST_PACKETS = 30_000
 """That the bottleneck can pass in a wide scenario; its duration follows from that."""
-SHORT = 10**6
-"""So many scenarios are short. Later ones are wide and have a hundred times the packets."""
+CHUNK = 8
+"""Scenarios of a process between two looks at the clock."""
 
 
 def random_scenario(number: int) -> Scenario:
@@ -31,10 +33,8 @@ def random_scenario(number: int) -> Scenario:
     any loss, any controller, every kind of application and of acknowledging.
     """
     rng = np.random.default_rng([number, *b"campaign"])
-    if number >= SHORT:
-        return _wide(rng, number, 100 * MOST_PACKETS)
     if number % 2 == 0:
-        return _wide(rng, number, MOST_PACKETS)
+        return _wide(rng, number)
     if number % 8 == 1:
         return random_chain(str(rng.choice(DISCIPLINES)), number)
     feature = str(rng.choice(list(FEATURES)))
@@ -96,11 +96,11 @@ def _application(rng: np.random.Generator, rate_mbps: float) -> dict[str, Any]:
     return kinds[rng.choice(3, p=[0.6, 0.25, 0.15])]
 
 
-def _wide(rng: np.random.Generator, number: int, most_packets: int) -> Scenario:
+def _wide(rng: np.random.Generator, number: int) -> Scenario:
     rate_mbps = _log(rng, 0.03, 3000)
     datagram_bytes = int(rng.integers(1200, 1473))
     packet_bytes = datagram_bytes + LINK_HEADER_BYTES
-    packets = _log(rng, 10, most_packets)
+    packets = _log(rng, 10, MOST_PACKETS)
     duration_s = min(1000.0, max(0.01, packets * packet_bytes * 8 / (rate_mbps * 1e6)))
     names = [entry.name for entry in controllers.catalogue()]
     flows = []
@@ -139,10 +139,10 @@ def check(number: int) -> Found:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ECN where no queue marks
         scenario = random_scenario(number)
-    rng = np.random.default_rng([number, *b"steps"])
-    whole = Simulation(scenario, seed=number, marks=(), record_deliveries=True)
+        rng = np.random.default_rng([number, *b"steps"])
+        whole = Simulation(scenario, seed=number, marks=(), record_deliveries=True)
+        again = Simulation(scenario, seed=number, record_deliveries=True)
     whole.run()
-    again = Simulation(scenario, seed=number, record_deliveries=True)
     for end_s in sorted(rng.uniform(0, scenario.duration_s, rng.integers(0, 20))):
         again.run_until(float(end_s))
     again.run()
@@ -230,12 +230,27 @@ def _beyond_capacity(scenario: Scenario, received_bits: dict[str, int]) -> list[
     return found
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
-    return numbered(check, first, until, jobs)
+def _checked(number: int) -> Found:
+    """Checks scenario `number`; an exception is a failure of it."""
+    try:
+        return check(number)
+    except Exception as error:
+        return Found(failures=[f"{number}: {type(error).__name__}: {one_line(error)}"])
 
 
-PART = Part(
-    name="scenarios",
-    share=4.0,
-    run=_run,
-)
+def run(first: int, until: float, jobs: int) -> Found:
+    """Checks scenarios from `first` on until the time is over, one chunk at least."""
+    found, number = Found(), first
+    with ProcessPoolExecutor(jobs) as pool:
+        checked = map if jobs == 1 else pool.map
+        while number == first or time.monotonic() < until:
+            numbers = range(number, number + CHUNK * jobs)
+            for one in checked(_checked, numbers):
+                found.add(one)
+            number = numbers.stop
+    return found
+
+
+def missing() -> str | None:
+    """Returns what this machine lacks: nothing."""
+    return None
