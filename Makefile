@@ -147,9 +147,8 @@ sanitize: setup
 	$(BIN)/python .ci/sanitize.py $(ARGS)
 
 BUDGET_S ?= 600
-# ARGS="--part fuzzing" is libFuzzer and atheris alone.
+# ARGS="--part fuzzing" is libFuzzer alone.
 fuzz: setup $(TRAIN)
-	$(PIP) install atheris
 	PYTHONPATH=tests $(BIN)/python -m campaign --budget-s $(BUDGET_S) $(ARGS)
 
 clean:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -98,18 +97,6 @@ def test_every_distribution_that_the_workflow_builds_wheels_of_says_how() -> Non
         assert table["test-command"]
         assert {name.partition("-")[0] for name in table["build"]} == {"cp311", "cp312", "cp313"}
         assert table["linux"]["manylinux-x86_64-image"].startswith("manylinux_2_")
-
-
-def test_the_wheel_of_kernel_controllers_is_built_with_what_its_build_asks_for() -> None:
-    asked = re.search(
-        r"on Fedora: dnf install ([a-z -]+)", (LINUX_ROOT / "CMakeLists.txt").read_text()
-    )
-    assert asked
-    content = tomllib.loads((LINUX_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    table = content["tool"]["cibuildwheel"]
-    assert table["before-all"].split()[-2:] == asked[1].split()
-    # Tried without the compiler, as users have it.
-    assert table["before-test"].startswith("dnf remove --assumeyes clang ")
 
 
 def test_the_licence_of_the_host_is_ns3s() -> None:
@@ -311,22 +298,6 @@ def test_only_a_regular_installation_is_installed_again(is_editable: bool, tmp_p
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert ("--no-build-isolation" in done.stdout) is not is_editable
-
-
-def test_without_clang_make_says_what_kernel_controllers_need(tmp_path: Path) -> None:
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("sh", "make", "find", "cat", "uname", "git"):
-        if found := shutil.which(name):
-            (programs / name).symlink_to(found)
-    done = subprocess.run(
-        ["make", "-C", ROOT, f"VENV={tmp_path}", f"--old-file={tmp_path}/installed",
-         f"{tmp_path}/installed-linux"],
-        capture_output=True, text=True, env=os.environ | {"PATH": str(programs)},
-    )  # fmt: skip
-    assert "apt-get install clang libbpf-dev" in done.stdout, done.stderr
-    assert done.returncode == 0
-    assert not (tmp_path / "installed-linux").exists()
 
 
 @pytest.mark.long

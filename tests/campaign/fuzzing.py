@@ -1,8 +1,7 @@
 """Coverage-guided fuzzing: the targets of tests/fuzz, under AddressSanitizer and UBSan.
 
-Those of C++ are libFuzzer programs, which clang builds in build/fuzz. Those of Python run in
-atheris, which is libFuzzer too. The inputs that reach something new stay in build/fuzz/found, and
-the next run begins with them.
+They are libFuzzer programs, which clang builds in build/fuzz. The inputs that reach something new
+stay in build/fuzz/found, and the next run begins with them.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
@@ -29,22 +26,9 @@ _MOST_MEMORY_MIB = 2048
 _ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1"}
 
 
-@dataclass(frozen=True)
-class Target:
-    """A target: the name of its file and of its folder in the corpus, and what runs it."""
-
-    name: str
-    command: tuple[str, ...]  # libFuzzer's options and folders follow
-
-
-def targets() -> list[Target]:
-    """Returns all, in the order of their names, those of C++ first."""
-    cpp = [path.stem for path in sorted(SOURCE.glob("*.cpp")) if path.stem != "replay"]
-    python = [path.stem for path in sorted((SOURCE / "python").glob("*.py"))]
-    return [
-        *(Target(name, (str(BUILD / name),)) for name in cpp),
-        *(Target(name, (sys.executable, str(SOURCE / "run_python.py"), name)) for name in python),
-    ]
+def targets() -> list[str]:
+    """Returns the names of all, which are those of their files and folders in the corpus."""
+    return sorted(path.stem for path in SOURCE.glob("*.cpp") if path.stem != "replay")
 
 
 def _program(name: str) -> str | None:
@@ -53,7 +37,7 @@ def _program(name: str) -> str | None:
 
 
 def build() -> None:
-    """Builds the targets of C++; an error has the end of what the compiler says."""
+    """Builds the targets; an error has the end of what the compiler says."""
     cmake = str(_program("cmake"))
     configure = [cmake, "-S", str(SOURCE), "-B", str(BUILD), "-DCMAKE_CXX_COMPILER=clang++"]
     for command in (configure, [cmake, "--build", str(BUILD)]):
@@ -64,19 +48,19 @@ def build() -> None:
             )
 
 
-def fuzz(target: Target, seeds: range, budget_s: float) -> Found:
+def fuzz(target: str, seeds: range, budget_s: float) -> Found:
     """Fuzzes a target in one process for each seed, all with the same growing corpus."""
     write_corpus(BUILD / "corpus")
-    found_inputs, failing = BUILD / "found" / target.name, BUILD / "failures"
+    found_inputs, failing = BUILD / "found" / target, BUILD / "failures"
     for folder in (found_inputs, failing):
         folder.mkdir(parents=True, exist_ok=True)
     processes = [
         subprocess.Popen(
             [
-                *target.command, f"-seed={seed}", f"-max_total_time={max(1, round(budget_s))}",
+                str(BUILD / target), f"-seed={seed}", f"-max_total_time={max(1, round(budget_s))}",
                 f"-timeout={_LONGEST_S}", f"-rss_limit_mb={_MOST_MEMORY_MIB}", "-max_len=4096",
-                "-print_final_stats=1", f"-artifact_prefix={failing}/{target.name}-",
-                str(found_inputs), str(BUILD / "corpus" / target.name),
+                "-print_final_stats=1", f"-artifact_prefix={failing}/{target}-",
+                str(found_inputs), str(BUILD / "corpus" / target),
             ],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
             env={**os.environ, **_ENVIRONMENT},
@@ -86,7 +70,7 @@ def fuzz(target: Target, seeds: range, budget_s: float) -> Found:
     found = Found()
     for seed, process in zip(seeds, processes, strict=True):
         _, said = process.communicate()
-        found.add(_read(target.name, seed, process.returncode, said))
+        found.add(_read(target, seed, process.returncode, said))
     return found
 
 
@@ -96,8 +80,7 @@ def _read(name: str, seed: int, status: int, said: str) -> Found:
     found = Found({f"executions of {name}": int(executions[-1])} if executions else {})
     if status != 0:
         wrong = re.search(
-            r"does not hold.*|.*runtime error.*|.*ERROR: \w+Sanitizer.*|.*ERROR: libFuzzer.*|"
-            r".*Python exception: ===\n.*",
+            r"does not hold.*|.*runtime error.*|.*ERROR: \w+Sanitizer.*|.*ERROR: libFuzzer.*",
             said,
         )
         kept = re.search(r"Test unit written to (\S+)", said)
@@ -123,4 +106,4 @@ def missing() -> str | None:
     programs = [name for name in ("clang++", "cmake") if _program(name) is None]
     if programs:
         return f"{' and '.join(programs)} is not installed; `apt-get install clang libclang-rt-dev`"
-    return None if find_spec("atheris") else "atheris is not installed; `make fuzz` does that"
+    return None

@@ -42,11 +42,9 @@ BASELINE = "- {name: CUBIC, policy: cubic, kind: baseline}\n"
 LEADERBOARD = "leaderboard --suite papers --policies policies.yaml --engine native --results"
 COMMANDS = [
     ("baselines --scenario ebcc-single --seeds 1 --out", main),
-    ("papers --paper ebcc --seeds 1 --without-ns3 --out", main),
     ("evaluate --policy cubic --suite ebcc-single --seeds 1 --out", main),
     pytest.param("train tuning-ppo --out", main, marks=pytest.mark.train),
     pytest.param("sweep ebcc-gamma-beta --out", main, marks=pytest.mark.train),
-    pytest.param("sweep ppo-asha --out", main, marks=pytest.mark.train),
     (LEADERBOARD, reports.main),
 ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -61,25 +60,6 @@ def test_a_stream_without_a_minus_sign_gets_a_hyphen(in_folder: Path) -> None:
         text=True,
     )
     assert done.stdout == "-1 <= 2 ?\n", done.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "status"),
-    [(b"out\xff", "is not UTF-8", 2), (b"o" * 300, "File name too long; give a shorter name", 1)],
-)
-def test_a_folder_that_cannot_be_named_is_refused(
-    name: bytes, text: str, status: int, quicgym: Command, in_folder: Path
-) -> None:
-    assert text in quicgym(*RUN.split(), "--out", os.fsdecode(name), status=status).stderr
-
-
-def test_too_many_open_files_end_with_the_remedy(in_folder: Path) -> None:
-    def few_files() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
-
-    arguments = [*RUN.split(), "--out", "out"]
-    done = run_process(in_folder, *arguments, status=1, preexec_fn=few_files)
-    assert "Too many open files; allow more open files (ulimit -n 1024)" in done.stderr
 
 
 @pytest.mark.parametrize("package", ["gymnasium", "typer"])

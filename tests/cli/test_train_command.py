@@ -254,19 +254,6 @@ def test_a_mistake_is_named_with_its_remedy(mistake, quicgym, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_wrong_file_or_folder_is_named(quicgym, tmp_path):
-    config = write_config(tmp_path)
-    (tmp_path / "file").write_text("mine")
-    (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
-    for arguments, text in (
-        ([config, "--out", "file"], "file: is a file"),
-        ([config, "--out", "nowhere", "--resume"], "nowhere/run.json"),
-        (["tuning-pppo"], "did you mean tuning-ppo?"),
-        (["list.yaml"], "no mapping"),
-    ):
-        says(quicgym("train", *arguments, status=2), text)
-
-
 @pytest.mark.parametrize(
     ("package", "algorithm", "changes"),
     [

@@ -381,18 +381,6 @@ def test_failing_to_take_parameters(engine: str) -> None:
         simulation.run_until(3)
 
 
-def test_parameters_cannot_add_attributes_later() -> None:
-    class Deriving(NewReno):
-        def on_parameters(self, values: Any) -> None:
-            super().on_parameters(values)
-            if self.decrease > 0.6:
-                self.decrase = 0.6
-
-    simulation = Simulation("ebcc-single", controllers=Deriving)
-    with pytest.raises(ControllerError, match="on_parameters .*'decrase' .*did you mean decrease?"):
-        simulation.flows[0].set_parameters(decrease=0.8)
-
-
 def test_attributes_of_the_class_of_init_and_of_on_start_may_be_assigned() -> None:
     last: list[tuple[int, int, int, float]] = []
 

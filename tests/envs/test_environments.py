@@ -59,14 +59,6 @@ def test_gymnasiums_checker_finds_nothing(name, engine, make):
     check_env(environment.unwrapped, skip_render_check=engine == "ns3")
 
 
-@no_warnings
-def test_gymnasiums_checker_finds_nothing_where_there_is_no_display(make, monkeypatch):
-    for variable in ("DISPLAY", "WAYLAND_DISPLAY", "MPLBACKEND"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr("sys.platform", "linux")
-    check_env(make("quicgym/Tuning-v1").unwrapped)
-
-
 @pytest.mark.parametrize(
     "display, modes",
     [
@@ -203,7 +195,7 @@ def test_a_finished_transfer_terminates_and_the_end_of_time_truncates(name, engi
     assert len(rows) == 1 + 4
 
 
-@every_environment
+@pytest.mark.parametrize("name", ["quicgym/Tuning-v1", "quicgym/Window-v1"])
 def test_200_resets_leave_nothing_behind(name, make):
     environment = make(name, scenario=helper.scenario(flows=3))
     rest = helper.rest(environment.action_space)
@@ -461,20 +453,24 @@ def test_pictures_do_not_depend_on_those_that_were_drawn_before(make):
     assert np.array_equal(drawn, once.render())
 
 
-def test_an_episode_of_60_decisions_draws_its_axes_only_where_they_change(make, monkeypatch):
+def test_an_episode_draws_its_axes_only_where_they_change(make, monkeypatch):
     axes_drawn = []
     draw = FigureCanvasAgg.draw
     monkeypatch.setattr(
         FigureCanvasAgg, "draw", lambda canvas: (axes_drawn.append(canvas), draw(canvas))
     )
     environment = make(
-        "quicgym/Window-v1", scenario=helper.scenario(duration_s=7.0), render_mode="rgb_array"
+        "quicgym/Window-v1", scenario=helper.scenario(duration_s=4.0), render_mode="rgb_array"
     )
     environment.reset(seed=1)
-    for _ in range(60):
+    for _ in range(15):
         environment.step(6)
         environment.render()
-    assert 1 <= len(axes_drawn) <= 30
+    drawn_before = len(axes_drawn)
+    for _ in range(10):
+        environment.step(6)
+        environment.render()
+    assert 1 <= len(axes_drawn) - drawn_before <= 5
 
 
 def test_a_video_of_an_episode_is_recorded_with_its_first_and_last_picture(make, tmp_path):

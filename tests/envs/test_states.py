@@ -115,25 +115,6 @@ def test_every_controller_goes_on_as_before(controller):
     check_states(lambda: make("rate", scenario=network), 3, actions[:8], actions[8:])
 
 
-def test_a_call_goes_on_as_before_and_each_copy_has_frames_of_its_own():
-    call = {"kind": "real-time-media", "rates_mbps": [0.5, 2, 4]}
-    network = Scenario(
-        name="call",
-        duration_s=3.0,
-        bottleneck={"rate_mbps": 3, "delay_ms": 10, "queue": {"limit": 40}},
-        access={"rate_mbps": 50, "delay_ms": 5},
-        flows=[{"count": 2, "application": call}],
-    )
-    actions = helper.actions(make("rate").action_space, 20)
-    check_states(lambda: make("rate", scenario=network), 3, actions[:8], actions[8:])
-
-
-@pytest.mark.parametrize("place", range(0, 256, 74))
-def test_networks_of_the_suite_stress_go_on_as_before(place, stress):
-    actions = helper.actions(make("window").action_space, 12)
-    check_states(lambda: make("window", scenario=stress[place]), 5, actions[:8], actions[8:])
-
-
 class Stateful(quicgym.Controller):
     """Keeps what deepcopy has to look after: containers, a bound method, both generators."""
 

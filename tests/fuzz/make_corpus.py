@@ -1,4 +1,4 @@
-"""The corpus, from which fuzzing starts: real messages, or the way there."""
+"""The corpus, from which fuzzing starts: real packets and policies, or the way there."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from helpers.endpoints import SECOND, Pair, application, make_flow
 
 from quicgym import _core, controllers
 from quicgym.envs.decisions import Decisions
-from quicgym.envs.ns3gym import messages
-from quicgym.envs.ns3gym.descriptions import MAXIMUM_DEPTH, MAXIMUM_NUMBERS, codec_of_space
 
 
 def packets() -> dict[str, bytes]:
@@ -166,39 +163,6 @@ def _policy(
     return json.dumps(document).encode() + b"\0" + safetensors(weights)
 
 
-def conversation(*sent: Any) -> bytes:
-    """Messages in the order in which an end sends them, each behind its length."""
-    frames = [message.SerializeToString() for message in sent]
-    return b"".join(len(frame).to_bytes(2, "big") + frame for frame in frames)
-
-
-def ns3gym() -> dict[str, bytes]:
-    """A simulation's messages for several spaces, and an agent's."""
-    nested = {"a": spaces.Tuple([spaces.Box(0, 9, (1,), np.uint32)]), "b": spaces.Discrete(2)}
-    found = {}
-    for name, space in {
-        "box": spaces.Box(-1, 1, (2,), np.float32),
-        "discrete": spaces.Discrete(3),
-        "nested": spaces.Dict(nested),
-    }.items():
-        codec = codec_of_space(space, name, False)
-        space.seed(1)
-        value = codec.encode(space.sample(), name)
-        init = messages.SimInitMsg(obsSpace=codec.description(), actSpace=codec.description())
-        state = messages.EnvStateMsg(obsData=value, reward=0.5, info="info")
-        found[f"simulation-{name}"] = b"\0" + conversation(init, state)
-        ack, act = messages.SimInitAck(done=True), messages.EnvActMsg(actData=value)
-        found[f"agent-{name}"] = b"\1" + conversation(ack, act)
-    deep: spaces.Space[Any] = spaces.Discrete(2)
-    for _ in range(MAXIMUM_DEPTH):
-        deep = spaces.Tuple([deep])
-    for name, space in {"deep": deep, "large": spaces.Box(0, 1, (MAXIMUM_NUMBERS,))}.items():
-        described = codec_of_space(space, name, False).description()
-        init = messages.SimInitMsg(obsSpace=described, actSpace=described)
-        found[f"simulation-{name}"] = b"\0" + conversation(init)
-    return found
-
-
 def make_corpus() -> dict[str, dict[str, bytes]]:
     """Returns the inputs of each target, by name."""
     frames = packets()
@@ -207,7 +171,6 @@ def make_corpus() -> dict[str, dict[str, bytes]]:
         "endpoints": connections(frames),
         "controller": calls(),
         "policy": policies(),
-        "ns3gym_peers": ns3gym(),
     }
 
 

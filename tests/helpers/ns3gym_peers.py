@@ -43,10 +43,6 @@ class Background:
         except BaseException as error:
             self.error = error
 
-    @property
-    def is_running(self) -> bool:
-        return self._thread.is_alive()
-
     def join(self) -> Any:
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "hangs"

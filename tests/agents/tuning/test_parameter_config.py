@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from quicgym.agents.tuning.sweeps import load_sweep, sweep_names
 from quicgym.agents.tuning.training_config import TrainingSweep
 from quicgym.benchmarks.leaderboard import SUITES
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
-from quicgym.envs.scenarios.suites import HELD_OUT_SUITES, WORLD_SUITES, load_entry, scenario_of
+from quicgym.envs.scenarios.suites import HELD_OUT_SUITES, load_entry, scenario_of
 
 GRID = """
 name: mine
@@ -94,19 +93,14 @@ def test_a_setting_is_found_again_as_a_policy() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("sede=1", ["sede = 1", "unknown field; did you mean seed?"]),
-        ("parameters.gamma.maxmum=3", ["parameters.gamma.maxmum", "did you mean maximum?"]),
         ("controller=ebc", ["controller", "'ebc'", "did you mean ebcc?"]),
         ("parameters.gama={values: [1]}", ["parameters.gama", "'ebcc'", "did you mean gamma?"]),
         ("parameters.beta.values=[0.5, 3]", ["parameters.beta = 3", "outside the range [0, 1]"]),
         ("parameters.gamma.minimum=-1", ["parameters.gamma", "log scale", "above 0"]),
         ("parameters.gamma.minimum=50", ["maximum 40 is not above minimum 50"]),
-        ("parameters.gamma.count=null", ["parameters.gamma.count: is missing"]),
         ("parameters.beta.minimum=0", ["parameters.beta", "values and a range"]),
         ("parameters.beta.values=[0.5, 0.5]", ["parameters.beta", "has 0.5 twice"]),
-        ("parameters.beta.values=[a]", ["parameters.beta.values.0 = 'a'", "number"]),
         ("fixed.beta=0.5", ["fixed.beta", "in parameters too"]),
-        ("fixed.alpha=2", ["fixed.alpha = 2", "outside the range"]),
         ("published.alpha=0.5", ["published.alpha", "is not swept"]),
         (
             "parameters={gamma: {minimum: 5, maximum: 160, count: 10000}, "
@@ -114,10 +108,8 @@ def test_a_setting_is_found_again_as_a_policy() -> None:
             ["100,000,000 trials; 100,000 are the most", "fewer values"],
         ),
         ("search=random", ["samples: is missing"]),
-        ("search=tpe", ["search = 'tpe'", "'grid', 'random' or 'optuna'"]),
         ("objective=speed", ["objective = 'speed'", "'reward'"]),
         ("suite=validation", ["give either scenarios or suite"]),
-        ("seeds=0", ["seeds = 0", "greater than or equal to 1"]),
         ("seeds", ["'seeds'", "write field=value"]),
         ("name.x=1", ["name is 'mine'", "no fields"]),
     ],
@@ -137,28 +129,20 @@ def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None
     for named in (suite, f"{suite}/2"):
         with pytest.raises(ConfigError, match=f"'{named}': it is for evaluation alone"):
             load_sweep(str(file), ["scenarios=[]", f"suite={named}"])
+
+
+@pytest.mark.parametrize("suite", ["heldout", "heldout-lan"])
+def test_copies_of_suites_for_evaluation_are_refused(file: Path, suite: str) -> None:
     copy = file.with_name("copy.yaml")
     copy.write_text(suite_text(suite))
-    sweep = load_sweep(str(file), ["scenarios=[]", f"suite={copy}", "engine=ns3"])
-    with pytest.raises(ScenarioError, match=f"is the suite {suite}: it is for evaluation alone"):
-        sweep.load_scenarios()
-    sample = load_sweep(str(file), ["scenarios=[]", f"suite={copy}/2", "engine=ns3"])
-    with pytest.raises(ScenarioError, match=f"is the suite {suite}: it is for evaluation alone"):
-        sample.load_scenarios()
+    for path in (copy, f"{copy}/2"):
+        sweep = load_sweep(str(file), ["scenarios=[]", f"suite={path}", "engine=ns3"])
+        with pytest.raises(ScenarioError, match=f"is the suite {suite}: it is for evaluation alo"):
+            sweep.load_scenarios()
 
 
-def test_the_held_out_suites_are_those_of_the_leaderboard_and_of_the_rules() -> None:
+def test_the_held_out_suites_are_those_of_the_leaderboard() -> None:
     assert [*HELD_OUT_SUITES] == [*SUITES]
-    names = [f"`{name}`" for name in HELD_OUT_SUITES if name not in WORLD_SUITES]
-    listed = re.compile(rf"{', '.join(names)}\s+and the suites of the worlds")
-    for page in (
-        "CONTRIBUTING.md",
-        "docs/reference/glossary.md",
-        "docs/how-to/training.md",
-        "docs/how-to/sweeps.md",
-    ):
-        text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
-        assert listed.search(re.sub(r"\s+", " ", text)), page
 
 
 def test_scenarios_are_checked(file: Path, tmp_path: Path) -> None:

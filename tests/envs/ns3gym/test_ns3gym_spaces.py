@@ -384,7 +384,9 @@ def test_any_bytes_are_spaces_or_an_error(frame: bytes) -> None:
     with suppress(MessageError):
         init = messages.parse(messages.SimInitMsg, frame, "frame")
         codec = codec_of_description(init.obsSpace, "SimInitMsg.obsSpace")
-        assert codec.space.contains(codec.space.sample())
+        value = codec.space.sample()
+        assert codec.space.contains(value)
+        codec.encode(value, "value")  # what the space has goes over the wire
 
 
 @on_any_machine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -87,20 +86,6 @@ def test_traces(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_same_seed_same_packets_and_stepping_changes_nothing(engine: str) -> None:
-    results = []
-    for steps in ([3.0], [0.5, 1.7, 3.0]):
-        with Simulation("ebcc-flows-3", engine, 7, "bbr", record_deliveries=True) as simulation:
-            for step in steps:
-                simulation.run_until(step)
-            results.append((simulation.deliveries().tolist(), simulation.trace(2).tolist()))
-    assert results[0] == results[1]
-    with Simulation("ebcc-flows-3", engine, 8, "bbr", record_deliveries=True) as simulation:
-        simulation.run_until(3)
-        assert simulation.deliveries().tolist() != results[0][0]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
 def test_deliveries(engine: str) -> None:
     with Simulation(
         "ebcc-flows-3", engine, 0, ["bbr", "cubic", "newreno"], record_deliveries=True
@@ -114,41 +99,6 @@ def test_deliveries(engine: str) -> None:
         simulation.run_until(2)
         assert len(simulation.deliveries()) == 0
         assert len(simulation.trace(0)) == 0
-
-
-def test_many_native_simulations_at_a_time() -> None:
-    simulations = [Simulation("ebcc-single", seed=seed, controllers="bbr") for seed in range(8)]
-    for simulation in simulations:
-        simulation.run_until(1.5)
-    assert all(entry.flows[0].statistics["sent_packets"] > 0 for entry in simulations)
-
-
-@pytest.mark.ns3
-def test_one_ns3_simulation_at_a_time() -> None:
-    with Simulation("ebcc-single", "ns3", controllers="bbr") as first:
-        first.run_until(1.2)
-        with pytest.raises(RuntimeError, match="close"):
-            Simulation("ebcc-single", "ns3", controllers="bbr")
-        first.run_until(1.4)
-    with Simulation("ebcc-single", "ns3", controllers="bbr") as second:
-        second.run_until(1.2)
-
-
-@pytest.mark.ns3
-def test_ns3_writes_captures_and_its_flow_monitor(tmp_path: Path) -> None:
-    monitor = tmp_path / "monitor.xml"
-    with Simulation(
-        "ebcc-single",
-        "ns3",
-        controllers="bbr",
-        pcap_prefix=str(tmp_path / "capture"),
-        flow_monitor_path=monitor,
-    ) as simulation:
-        simulation.run_until(1.5)
-    assert "FlowMonitor" in monitor.read_text()
-    captures = list(tmp_path.glob("capture*.pcap"))
-    assert captures
-    assert any(capture.stat().st_size > 1400 for capture in captures)
 
 
 @pytest.mark.parametrize(
