@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from helpers.packages import run_python
 
 import quicgym
 from quicgym import ScenarioError, controllers
+from quicgym.agents.evaluation.evaluate import run_evaluate
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.benchmarks.networks import run_networks
 from quicgym.benchmarks.simulations import make_jobs
+
+pytestmark = pytest.mark.usefixtures("jobs_here", "plain_figures")
 
 AIMD = '''
 import quicgym
@@ -117,21 +119,22 @@ def test_an_episode_takes_a_controller_by_its_place(folder: Path) -> None:
     assert rewards == rewards  # not NaN
 
 
-def test_evaluate_takes_a_controller_beside_policies(folder: Path) -> None:
-    pytest.importorskip("pyarrow")
+def test_evaluate_takes_a_controller_beside_policies(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(folder)
     kinds = {
         "mine.py:Aimd": "baseline",
         "mine.py:Aimd:decrease=0.9": "static",
         "mine:Aimd": "baseline",
         "cubic": "baseline",
     }
-    chosen = ["--policy", *kinds, "--suite", str(short(folder)), "--seeds", "1", "--jobs", "1"]
-    command = ["-m", "quicgym_start", "evaluate", *chosen, "--format", "json"]
-    done = run_python(folder, folder, *command)
-    assert done.returncode == 0, done.stderr
-    entries = {entry["policy"]: entry for entry in json.loads(done.stdout)["policies"]}
+    suite = str(short(folder))
+    assert run_evaluate(directory=folder / "out", policies=[*kinds], suite=suite, seeds=1) == 0
+    document = json.loads((folder / "out/evaluation.json").read_text())
+    entries = {entry["policy"]: entry for entry in document["policies"]}
     assert {name: entry["kind"] for name, entry in entries.items()} == kinds
-    rewards = {name: entry["iqm_reward"] for name, entry in entries.items()}
+    rewards = {name: entry["mean"]["reward"] for name, entry in entries.items()}
     assert rewards["mine.py:Aimd"] == rewards["mine:Aimd"] != rewards["mine.py:Aimd:decrease=0.9"]
 
 

@@ -13,7 +13,7 @@ from quicgym import _core
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = Path(__file__).parent / "new_controller"
-SOME = ["newreno", "cubic", "vegas"]  # three for speed: no controller needs another's registration
+SOME = ["newreno", "cubic"]  # two for speed: no controller needs another's registration
 # The environment's own first; where it has none, the system's.
 CMAKE = shutil.which("cmake", path=sysconfig.get_path("scripts")) or "cmake"
 
@@ -38,7 +38,7 @@ def build(source: Path) -> Path:
 
 
 def others(_: str, names: list[str]) -> list[str]:
-    """Returns what is left out of the copy: all but the headers, the catalogue and three."""
+    """Returns what is left out of the copy: all but the headers, the catalogue and two."""
     kept = {f"{name}.cpp" for name in ("catalogue", *SOME)}
     return [name for name in names if not name.endswith(".hpp") and name not in kept]
 

@@ -17,7 +17,8 @@ def drawn(seed: int, distribution: str = "worlds") -> Scenario:
     return load_entry(distribution).sample(np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("seed", range(40))
+# Of the first forty networks, those that have every world and every kind of step among them.
+@pytest.mark.parametrize("seed", (0, 1, 3, 4, 5, 9, 20, 21, 25))
 def test_all_steps_together_leave_one_flow_on_a_plain_link(seed: int) -> None:
     network = drawn(seed)
     rng = np.random.default_rng(seed)

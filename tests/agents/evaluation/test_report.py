@@ -13,6 +13,8 @@ from quicgym.agents.evaluation.evaluate import run_evaluate
 from quicgym.agents.evaluation.report import Network, subject_of, verdict
 from quicgym.envs.scenarios.files import as_yaml
 
+pytestmark = pytest.mark.usefixtures("jobs_here", "plain_figures")
+
 
 @pytest.fixture
 def suite(tmp_path: Path) -> list[str]:

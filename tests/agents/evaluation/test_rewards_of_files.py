@@ -33,7 +33,7 @@ def test_a_function_of_a_file_is_what_an_episode_earns(here):
     assert metrics["reward"] == pytest.approx(2.0 * metrics["throughput_share"])
 
 
-@pytest.mark.usefixtures("jobs_here")
+@pytest.mark.usefixtures("jobs_here", "plain_figures")
 def test_quicgym_evaluate_takes_it_and_says_which_it_was(here, capsys):
     write_config(here)  # and with it a scenario, pair.yaml
     run = {"policies": ["bbr"], "suite": "./pair.yaml", "seeds": 1, "workers": 1}

@@ -65,7 +65,7 @@ def test_an_episode_without_traffic_has_none_of_its_metrics() -> None:
     assert tuple(play(find_policy("cubic"), scenario()).evaluation) == EVALUATED
 
 
-@pytest.mark.usefixtures("jobs_here")
+@pytest.mark.usefixtures("jobs_here", "plain_figures")
 def test_an_evaluation_has_the_metrics_of_the_traffic_of_its_scenarios(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

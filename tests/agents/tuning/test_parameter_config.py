@@ -131,7 +131,7 @@ def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None
             load_sweep(str(file), ["scenarios=[]", f"suite={named}"])
 
 
-@pytest.mark.parametrize("suite", ["heldout", "heldout-lan"])
+@pytest.mark.parametrize("suite", ["heldout", pytest.param("heldout-lan", marks=pytest.mark.long)])
 def test_copies_of_suites_for_evaluation_are_refused(file: Path, suite: str) -> None:
     copy = file.with_name("copy.yaml")
     copy.write_text(suite_text(suite))

@@ -65,7 +65,7 @@ def test_the_rate_forgets_its_past_within_the_stated_time(rates: np.ndarray) -> 
 @pytest.mark.parametrize("name", MODELS)
 def test_outages_have_their_share_and_length_and_the_mean_makes_up_for_them(name: str) -> None:
     model = MODELS[name]
-    path = packet_rates(model, 6 * HOUR_MS, np.random.default_rng(2))
+    path = packet_rates(model, 3 * HOUR_MS, np.random.default_rng(2))
     gone = path == 0
     assert gone.mean() == pytest.approx(model.outage_share, rel=0.15)
     edges = np.flatnonzero(np.diff(gone.astype(int)))
