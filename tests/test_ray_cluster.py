@@ -223,7 +223,7 @@ def test_without_ray_the_error_names_the_extra(
     monkeypatch.delitem(sys.modules, "quicgym.ray_cluster", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     done = quicgym(command, "--address", "127.0.0.1:6379", status=2)
-    says(done, "--address needs Ray", "pip install '.[train]'")
+    says(done, "--address needs Ray", "pip install '.[sweep]'")
     assert not (tmp_path / "results").exists()
 
 

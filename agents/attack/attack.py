@@ -45,7 +45,7 @@ from quicgym.studies import Findings, Study
 try:
     import optuna
 except ImportError as error:
-    raise MissingExtraError("attacks need Optuna") from error
+    raise MissingExtraError("attacks need Optuna", "sweep") from error
 
 Format = Literal["table", "json"]
 AGAINST = ("cubic", "bbr", "bbr3")

@@ -33,7 +33,7 @@ try:
     from ray import tune
     from ray.tune.search.optuna import OptunaSearch
 except ImportError as error:
-    raise MissingExtraError("sweeps need Ray Tune and Optuna") from error
+    raise MissingExtraError("sweeps need Ray Tune and Optuna", "sweep") from error
 
 from rich.progress import TextColumn
 

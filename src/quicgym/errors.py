@@ -9,7 +9,8 @@ EXTRA_PACKAGES = {
     "offline": ("minari",),
     "onnx": ("onnxruntime",),
     "reports": ("jinja2", "matplotlib", "pandas", "pyarrow", "scipy", "tensorboard"),
-    "train": ("optuna", "ray", "safetensors", "stable_baselines3", "torch"),
+    "sweep": ("optuna", "ray"),
+    "train": ("safetensors", "stable_baselines3", "torch"),
 }
 """Extra -> the packages that it installs, by the names that are imported."""
 
@@ -39,8 +40,8 @@ class MissingExtraError(UserError, ImportError):
 
     def __init__(self, what: str, extra: str = "train") -> None:
         """Says what needs the extra, a key of EXTRA_PACKAGES, and how to get it."""
-        extras = {"train": "dev,all", "examples": "dev,all,examples"}.get(extra)
-        command = f"make setup EXTRAS={extras}" if extras else "make setup"
+        extras = {"sweep": "dev,sweep", "train": "dev,all", "examples": "dev,all,examples"}
+        command = f"make setup EXTRAS={extras[extra]}" if extra in extras else "make setup"
         super().__init__(
             f"{what}; in a checkout of quicgym, install the extra `{extra}`: "
             f"pip install '.[{extra}]', or `{command}`"

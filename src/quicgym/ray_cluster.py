@@ -33,7 +33,7 @@ from quicgym.errors import ClusterError, MissingExtraError
 try:
     import ray
 except ImportError as error:
-    raise MissingExtraError("--address needs Ray") from error
+    raise MissingExtraError("--address needs Ray", "sweep") from error
 
 from quicgym import __version__, _core
 from quicgym.jobs import PROCESS_DIED, AnyJob, Finish, Job, failure_text
