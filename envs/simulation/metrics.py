@@ -550,7 +550,8 @@ class RunMetrics:
     throughput_share: float | None = over_time("throughput share", "1",
         "what reached the receivers / mean capacity over the run", "throughput_share")
     loss_rate: float | None = over_time("loss rate", "0 to 1",
-        "packets dropped / packets dropped or received", "loss_rate", less_is_better=True)
+        "packets dropped / packets dropped or received in an interval", "loss_rate",
+        less_is_better=True)
     jain_of_intervals: float | None = over_time("Jain's index of intervals", "0 to 1",
         "Jain's index over the throughputs of the flows that are active", "jain")
     jain: float | None = metric("Jain's index", "0 to 1",

@@ -40,8 +40,8 @@ class MissingExtraError(UserError, ImportError):
 
     def __init__(self, what: str, extra: str = "train") -> None:
         """Says what needs the extra, a key of EXTRA_PACKAGES, and how to get it."""
-        extras = {"sweep": "dev,sweep", "train": "dev,all", "examples": "dev,all,examples"}
-        command = f"make setup EXTRAS={extras[extra]}" if extra in extras else "make setup"
+        in_dev = extra not in {"sweep", "train", "examples"}
+        command = "make setup" if in_dev else f"make setup EXTRAS=dev,{extra}"
         super().__init__(
             f"{what}; in a checkout of quicgym, install the extra `{extra}`: "
             f"pip install '.[{extra}]', or `{command}`"
