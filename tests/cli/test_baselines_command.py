@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -75,9 +74,11 @@ def test_the_benchmark_compares_controllers_and_agents_and_counts_claims(
     assert again.stdout == done.stdout
 
 
-def test_the_benchmark_as_json_has_the_claims_too(
+def test_the_benchmark_as_json_has_the_claims_too_and_needs_no_pytorch(
     quicgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("torch", "safetensors", "stable_baselines3", "ray"):
+        monkeypatch.setitem(sys.modules, name, None)  # cannot be imported
     monkeypatch.setattr(baselines, "MOST_PACKETS", 0)  # leaves all simulations out
     done = quicgym("baselines", *QUICK, "--seeds", "1", "--format", "json")
     document = json.loads(done.stdout)
@@ -88,23 +89,6 @@ def test_the_benchmark_as_json_has_the_claims_too(
         name: len(load_paper(name).claims) for name in claims
     }
     assert claims["ibcca"]["need_ns3"] == len(load_paper("ibcca").claims)
-
-
-def test_the_benchmark_needs_no_pytorch(tmp_path: Path) -> None:
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from quicgym.benchmarks import baselines\n"
-        "for name in ('torch', 'safetensors', 'stable_baselines3', 'ray'):\n"
-        "    sys.modules[name] = None\n"
-        "if __name__ == '__main__':\n"
-        "    baselines.MOST_PACKETS = 0\n"
-        "    baselines.run_baselines(directory=Path('b'), suite=['ebcc-bandwidth-5'],\n"
-        "                            controllers=['bbr'], policies=['window'], seeds=1,\n"
-        "                            format='csv')\n"
-    )
-    (tmp_path / "run.py").write_text(code)
-    subprocess.run([sys.executable, "run.py"], cwd=tmp_path, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize(

@@ -552,7 +552,7 @@ def _wait_until(condition: Callable[[], bool], what: str) -> None:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_workers_end_with_a_command_that_was_killed(tmp_path: Path) -> None:
-    arguments = ("--policy", "baselines", "--suite", "heldout", "--seeds", "9", "--jobs", "2")
+    arguments = ("--policy", "bbr", "--suite", "ebcc-single", "--seeds", "5000", "--jobs", "2")
     process = start_process(tmp_path, "evaluate", *arguments, "--out", "out")
     runs = tmp_path / "out/runs.jsonl"
     _wait_until(lambda: runs.exists() and runs.stat().st_size > 0, "no run was finished")

@@ -12,6 +12,8 @@ from quicgym.envs.simulation.simulation import ns3_version
 
 def test_speed_measures_everything(quicgym: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "ROUNDS", 2)  # the second is the first that counts
+    monkeypatch.setattr(speed, "BARE_LOOP_PACKETS", 100_000)
+    monkeypatch.setitem(speed.STEP_BUDGET, "gym-native-tuning", 380)
     done = quicgym("speed", "--format", "json")
     document = json.loads(done.stdout)
     assert set(document) == {"measurements"}
