@@ -35,9 +35,8 @@ SHORT = ("--scenario", "ebcc-flows-3", "ebcc-single", "--seeds", "2")
 
 
 def own_scenario(folder: Path, **changes: Any) -> Path:
-    data = load_scenario("ebcc-single").model_dump(exclude_none=True)
     path = folder / "own.yaml"
-    path.write_text(yaml.safe_dump({**data, "name": "own", **changes}))
+    path.write_text(yaml.safe_dump({"base": "ebcc-single", "name": "own", **changes}))
     return path
 
 
@@ -199,8 +198,7 @@ def test_a_redirected_table_has_a_column_for_every_flow(quicgym: Command, tmp_pa
 @pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
 def test_the_reward_is_that_of_evaluate(quicgym: Command, tmp_path: Path, engine: str) -> None:
     short = tmp_path / "short.yaml"
-    scenario = load_scenario("ebcc-flows-3").model_dump(exclude_none=True)
-    short.write_text(yaml.safe_dump({**scenario, "name": "short", "duration_s": 4.0}))
+    short.write_text("{base: ebcc-flows-3, name: short, duration_s: 4}")
     common = ("--seeds", "2", "--engine", engine)
     baselines = ("--scenario", short, "--controller", "ebcc", "cubic", "--out", "b")
     quicgym("baselines", *baselines, *common)

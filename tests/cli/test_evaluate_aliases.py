@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from conftest import Command
 from helpers.commands import in_terminal
 
@@ -19,9 +18,8 @@ from quicgym.agents.policies.by_name import find_policy, policy_kind, split_alia
 
 @pytest.fixture
 def short(tmp_path: Path) -> Path:
-    data = load_scenario("ebcc-single").model_dump(exclude_none=True)
     path = tmp_path / "short.yaml"
-    path.write_text(yaml.safe_dump({**data, "name": "short", "duration_s": 3.0}))
+    path.write_text("{base: ebcc-single, name: short, duration_s: 3}")
     return path
 
 

@@ -165,8 +165,7 @@ def test_a_wrong_paper_file_is_named_with_its_field(
 def test_a_scenario_that_is_not_found_by_its_name_is_refused(
     quicgym: Command, tmp_path: Path
 ) -> None:
-    scenario = load_scenario("ebcc-single").model_dump(exclude_none=True, mode="json")
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**scenario, "name": "mine"}))
+    (tmp_path / "mine.yaml").write_text("{base: ebcc-single, name: mine}")
     figure = {**SMALL["figures"][0], "scenarios": "./mine.yaml"}
     done = quicgym("papers", "--paper", written(tmp_path, figures=[figure]), status=2)
     assert "scenario './mine.yaml' has the name 'mine'" in done.stderr

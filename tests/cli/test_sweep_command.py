@@ -69,9 +69,7 @@ def end_group(leader: int) -> None:
 
 def write_sweep(folder: Path, **changes: Any) -> Path:
     """A sweep over two seconds of two flows."""
-    scenario = load_scenario("ebcc-flows-3").model_dump(exclude_none=True, mode="json")
-    scenario |= {"name": "short", "duration_s": 2.5}
-    (folder / "short.yaml").write_text(yaml.safe_dump(scenario))
+    (folder / "short.yaml").write_text("{base: ebcc-flows-3, name: short, duration_s: 2.5}")
     sweep = {
         "name": "mine",
         "controller": "ebcc",

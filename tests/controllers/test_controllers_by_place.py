@@ -50,9 +50,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def short(folder: Path, **flow: object) -> Path:
-    scenario = quicgym.load_scenario("ebcc-single").model_dump(mode="json", exclude_none=True)
-    scenario |= {"name": "short", "duration_s": 4.0, "flows": [flow]}
-    scenario["bottleneck"]["loss"] = {"kind": "bernoulli", "probability": 0.02}
+    scenario = {"base": "ebcc-single", "name": "short", "duration_s": 4.0, "flows": [flow]}
+    scenario["bottleneck"] = {"loss": {"kind": "bernoulli", "probability": 0.02}}
     path = folder / "short.yaml"
     path.write_text(yaml.safe_dump(scenario))
     return path

@@ -531,8 +531,8 @@ def test_entry_points_are_listed(installed: Any) -> None:
 
 
 def test_a_registered_name_works_everywhere(installed: Any, tmp_path: Path) -> None:
-    scenario = load_scenario("ebcc-single").model_dump(mode="json", exclude_none=True)
-    scenario["flows"] = [{"controller": "aimd", "parameters": {"decrease": 0.8}}]
+    flow = {"controller": "aimd", "parameters": {"decrease": 0.8}}
+    scenario = {"base": "ebcc-single", "name": "own", "flows": [flow]}
     (tmp_path / "own.yaml").write_text(json.dumps(scenario))
     script = """
 import sys, quicgym
