@@ -56,6 +56,7 @@ WRITERS = {
     "evaluate": Writer(
         f"evaluate --policy cubic --suite suite.yaml --seeds 4 {JOBS}", (60, 6_000), 5_000, 8
     ),
+    "league": Writer(f"league ./league.yaml --policies newreno {JOBS}"),
     "real": Writer("real --scenario ./path.yaml --controller cubic --out out --qlog out/qlog"),
     "trace": Writer("trace out/link.trace"),
     "train": Writer("train tiny.yaml --out out", (60, 6_000)),

@@ -11,29 +11,9 @@ import pandas as pd
 import pytest
 from conftest import Command
 from helpers.commands import says
+from helpers.inputs import LEAGUE
 
 from quicgym.benchmarks.league.league_report import page
-
-LEAGUE = """
-name: small
-source: ours
-margin: 0.1
-leagues:
-- name: alone
-  score: power
-  rates: [{rate_mbps: 2, factors: [1, 2]}]
-  changes_s: [2]
-  delays_ms: [10]
-  queues_bdp: [2]
-  windows_s: [[0, 2], [2, 4]]
-- name: beside
-  score: fair-share
-  beside: [{controller: cubic}]
-  rates: [{rate_mbps: 4, factors: [1]}]
-  delays_ms: [10]
-  queues_bdp: [2]
-  windows_s: [[0, 3], [3, 4]]
-"""
 
 
 @pytest.fixture(autouse=True)

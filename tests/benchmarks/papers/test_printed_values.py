@@ -177,3 +177,8 @@ def test_equal_values_never_bear_out_an_order() -> None:
             places = {place for _, *both in comparisons(claim) for place in both}
             alone = claim.model_copy(update={"checks": tuple(orders)})
             assert_verdict("undecided", paper, alone, dict.fromkeys(places, 0.5))
+
+
+def test_printed_numbers_keep_their_digits() -> None:
+    first, *_ = load_paper("ebcc").tables
+    assert first.printed(first.rows[0], "newreno", "ip_send_rate_mbps") == "4.220"
