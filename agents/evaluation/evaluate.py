@@ -285,7 +285,7 @@ def table(
     document: dict[str, Any], columns: Mapping[str, tuple[str, str]]
 ) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the rows of the table, a row for each policy."""
-    headings = ["policy", "IQM\nreward", "\n95% interval"]
+    headings = ["policy", "IQM\nreward", "\n95% interval", "mean\nreward"]
     headings += [*(heading for heading, _ in columns.values()), "within 1% of\nbest (%)"]
     rows = []
     for entry in document["policies"]:
@@ -295,6 +295,7 @@ def table(
                 entry["policy"],
                 number(entry["iqm_reward"], ".4f"),
                 interval(entry),
+                number(mean.get("reward"), ".4f"),
                 *(number(mean.get(metric), form) for metric, (_, form) in columns.items()),
                 number(None if share is None else 100 * share, ".0f"),
             ]

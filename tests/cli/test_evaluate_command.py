@@ -78,7 +78,8 @@ def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) ->
     for entry in document["policies"]:
         assert rows[entry["policy"]][1] == f"{entry['iqm_reward']:.4f}"
         assert rows[entry["policy"]][2] == f"{entry['iqm_low']:.4f}"
-        assert float(rows[entry["policy"]][5]) == round(entry["mean"]["goodput_mbps"], 2)
+        assert rows[entry["policy"]][5] == f"{entry['mean']['reward']:.4f}"
+        assert float(rows[entry["policy"]][6]) == round(entry["mean"]["goodput_mbps"], 2)
     assert f"IQM {ranked[0]} − {ranked[1]}: " in done.stdout
     assert {path.name for path in (folder / "figures").iterdir()} == {
         "captions.md",
