@@ -68,7 +68,7 @@ LOW = Path(125e3, 600 * MILLISECOND, 200)  # of the high-latency report
         ("bbr3", Path(1.25e6, 50 * MILLISECOND, 100), at_random(0.01), (10, 30), 0.8, 3),
         ("copa", Path(1.25e6, 50 * MILLISECOND), every(50), (10, 20), 0.95, 3),
         ("ibcca", Path(1.25e6, 100 * MILLISECOND, 100), every(0), (5, 30), 0.95, 3),
-        ("vivace", Path(12.5e6, 30 * MILLISECOND, 1000), every(0), (5, 15), 0.85, 1.1),
+        ("vivace", Path(12.5e6, 30 * MILLISECOND, 1000), every(0), (5, 8), 0.85, 1.1),
         ("vivace", Path(2.5e6, 30 * MILLISECOND, 100), every(50), (10, 30), 0.7, 3),
     ],
 )
