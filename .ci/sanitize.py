@@ -60,7 +60,6 @@ PARTS = {
 # In a forked process AddressSanitizer of gcc 12 waits for ever for the lock of its allocator if
 # another thread had it, before any of our code runs.
 LEFT_OUT = (
-    "tests/envs/test_vector_environment.py::test_threads_that_cannot_be_started_are_an_error",
     "tests/sim/test_short_flows.py::test_thousands_of_flows_leave_no_more_behind_than_tens",
     "tests/real/test_relay.py::test_a_relay_takes_little_more_than_64_mib",
     "tests/real/test_relay.py::test_threads_and_forked_processes_do_not_hang[fork]",

@@ -189,8 +189,3 @@ def test_a_mistake_in_a_checklist_is_named_with_its_remedy(
     done = quicgym("checklist", "cubic", "--checklist", written(tmp_path, **changes), status=2)
     says(done, "small.yaml", *words)
     assert not (tmp_path / "results").exists()
-
-
-def test_an_unknown_policy_is_named_with_those_that_exist(quicgym: Command, tmp_path: Path) -> None:
-    done = quicgym("checklist", "qubic", status=2)
-    assert "did you mean cubic?" in done.stderr

@@ -162,20 +162,6 @@ def test_a_wrong_paper_file_is_named_with_its_field(
     assert not (tmp_path / "results").exists()
 
 
-def test_a_scenario_that_is_not_found_by_its_name_is_refused(
-    quicgym: Command, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.yaml").write_text("{base: ebcc-single, name: mine}")
-    figure = {**SMALL["figures"][0], "scenarios": "./mine.yaml"}
-    done = quicgym("papers", "--paper", written(tmp_path, figures=[figure]), status=2)
-    assert "scenario './mine.yaml' has the name 'mine'" in done.stderr
-
-
-def test_an_unknown_paper_is_answered_with_the_known_ones(quicgym: Command) -> None:
-    done = quicgym("papers", "--paper", "ebc", status=2)
-    assert "'ebc'" in done.stderr and "ebcc" in done.stderr
-
-
 @pytest.mark.parametrize("name", paper_names())
 def test_the_papers_that_come_with_quicgym_ask_for_what_there_is(name: str) -> None:
     paper = load_paper(name)

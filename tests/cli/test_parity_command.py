@@ -10,7 +10,7 @@ from quicgym import Scenario, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
 from quicgym.benchmarks.random_networks import DISCIPLINES, DISCIPLINES_OF, FEATURES, random_network
 from quicgym.cli.parity import Feature
-from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
+from quicgym.envs.simulation.simulation import DELIVERY_DTYPE
 
 
 def deliveries(*rows: tuple[int, int, int, int]) -> np.ndarray:
@@ -179,11 +179,3 @@ def test_a_random_network_has_what_parity_needs_to_cover() -> None:
     assert {link.queue.ecn_marking for link in links} == {True, False}
     assert {len(network.flows) for network in networks} == set(range(1, 7))
     assert any(link.loss for link in links) and any(link.rate_schedule for link in links)
-
-
-def test_bad_input(quicgym: Command) -> None:
-    done = quicgym("parity", "--scenario", "nonsense", "--controller", "bbr", status=2)
-    if ns3_version() is None:
-        assert "the ns-3 host is not installed" in done.stderr
-    else:
-        assert "unknown scenario 'nonsense'" in done.stderr

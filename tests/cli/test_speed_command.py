@@ -64,8 +64,3 @@ def test_speed_measures_everything(quicgym: Command, monkeypatch: pytest.MonkeyP
         for name in ("native-bbr-1x15mbps", "native-bbr-1x15mbps-400s")
     )
     assert long < 1.5 * short
-
-
-def test_bad_input(quicgym: Command) -> None:
-    done = quicgym("speed", "--format", "csv", status=2)
-    assert "'table', 'json'" in done.stderr

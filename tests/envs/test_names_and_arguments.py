@@ -230,12 +230,6 @@ def test_a_reward_function_that_reads_a_column_that_info_does_not_have():
         environment.step(0)
 
 
-@pytest.mark.parametrize("seed", [1.0, "1", True])
-def test_a_wrong_seed(seed):
-    with pytest.raises(ValueError, match=re.escape(f"seed = {seed!r}: give a whole number")):
-        quicgym.Simulation("ebcc-single", controllers="cubic", seed=seed)
-
-
 @pytest.mark.parametrize("seed", [1.0, "11"])
 def test_a_wrong_seed_of_a_vector_environment(seed):
     environments = quicgym.make_vec("window", 2, **SHORT)

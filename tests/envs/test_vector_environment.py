@@ -409,19 +409,6 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     assert int(done.stdout) < 2_000_000, done.stderr
 
 
-def test_threads_that_cannot_be_started_are_an_error():
-    code = """
-import resource, quicgym
-resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-try:
-    quicgym.make_vec("quicgym/Tuning-v1", num_envs=2000, num_threads=2000)
-except (RuntimeError, MemoryError) as error:
-    print("refused")
-"""
-    done = python(code)
-    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
-
-
 def test_a_forked_process_is_told_that_threads_do_not_come_along():
     code = """
 import os, quicgym

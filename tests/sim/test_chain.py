@@ -228,25 +228,6 @@ def test_a_hop_has_no_trace_and_a_dumbbell_no_second_hop(tmp_path: Path) -> None
             Scenario.model_validate(lot() | changed)
 
 
-def test_the_engine_refuses_a_bad_chain() -> None:
-    jumping = make_link()
-    jumping.reordering = True
-    two_hops = {"chain": [make_link()], "reverse_chain": [make_link()]}
-    for flow, fields, text in (
-        (make_flow(), {"chain": [make_link()]}, "reverse_chain"),
-        (
-            make_flow(first_hop=3),
-            two_hops,
-            r"flows\.0\.first_hop: is behind the flow's last hop, 2",
-        ),
-        (make_flow(last_hop=2), {}, r"flows\.0\.last_hop: .*; give at most 1"),
-        (make_flow(first_hop=0), {}, r"flows\.0\.first_hop: .*; give 1 to 1"),
-        (make_flow(), {**two_hops, "chain": [jumping]}, r"chain\.0\.reordering"),
-    ):
-        with pytest.raises(ValueError, match=text):
-            _core.NativeSimulation(make_scenario([flow], **fields), 1)
-
-
 def test_share_and_jain_of_an_environment_are_of_max_min_fair_rates() -> None:
     """Hops of 10 and 30 Mbps: 5 Mbps for the long flow, 5 and 25 for the cross traffic."""
     description = lot(hops=2)

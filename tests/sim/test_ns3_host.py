@@ -172,28 +172,6 @@ TCP = _core.Transport.tcp
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"queue_limit": 0}, "queue limit"),
-        ({"queue_limit": 2**32}, "queue limit"),
-        ({"queue_discipline": "choke"}, 'discipline: unknown queue discipline "choke"; give drop-'),
-        ({"ecn_marking": True}, "ecn_marking: drop-tail cannot mark; choose the discipline codel"),
-        ({"queue_discipline": "fifo", "ecn_marking": True}, "ecn_marking: fifo cannot mark"),
-        (
-            {"queue_discipline": "fq-codel", "queue_unit": _core.QueueUnit.bytes},
-            "unit: fq-codel takes its limit in packets only; give packets",
-        ),
-        ({"rate_bits_per_second": 0}, "rate must be above 0"),
-        ({"delay": -1}, "delay must not be negative"),
-    ],
-)
-@pytest.mark.parametrize("direction", ["bottleneck", "reverse"])
-def test_a_link_that_ns3_cannot_do(direction: str, fields: dict[str, Any], expected: str) -> None:
-    with pytest.raises(ValueError, match=rf"{direction}(: .*|\.queue\.){expected}"):
-        _ns3.Ns3Simulation(valid_core({direction: fields}), 1)
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
         ({"max_datagram_bytes": 1473}, "MTU"),
         ({"access_rate_bits_per_second": 0}, "access rate"),
         ({"transport": TCP, "controller": "ebcc"}, "there are newreno"),

@@ -15,8 +15,6 @@ from helpers.memory import resident_bytes
 
 from quicgym import ScenarioError, Simulation, load_scenario
 from quicgym.envs import Scenario
-from quicgym.envs.scenarios.conversion import to_core
-from quicgym.envs.simulation.controller_choice import resolve_controllers
 
 ns3 = pytest.mark.ns3
 START_S = 0.5
@@ -239,28 +237,6 @@ def test_nothing_has_a_default(tmp_path: Path) -> None:
         rest = {name: value for name, value in WIFI.items() if name != field}
         message = error_of(tmp_path, wifi=rest)
         assert f"wifi.{field}" in message and "missing" in message, field
-
-
-@ns3
-@pytest.mark.parametrize(
-    ("field", "value", "expected"),
-    [
-        ("channel_width_mhz", 80, "20 and 40 MHz, not of 80"),
-        ("mcs", 8, "MCS 0 to 7, not 8"),
-        ("max_ampdu_bytes", 65536, "65535 bytes, not 65536"),
-        ("distance_metres", 0.0, "distance must be above 0"),
-        ("path_loss_exponent", float("nan"), "exponent must be above 0"),
-        ("queue_packets", 0, "queue limit of 1"),
-        ("queue_max_delay", 0, "longest delay"),
-    ],
-)
-def test_a_lan_that_ns3_cannot_do(field: str, value: float, expected: str) -> None:
-    import quicgym_ns3 as _ns3
-
-    core = to_core(lan([flow()]), resolve_controllers(lan([flow()]), None))
-    setattr(core.wifi, field, value)
-    with pytest.raises(ValueError, match=f"wifi: .*{expected}"):
-        _ns3.Ns3Simulation(core, 0)
 
 
 @ns3

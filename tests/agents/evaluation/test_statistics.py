@@ -167,15 +167,6 @@ def test_profiles_are_shares_above_a_threshold(scores):
         assert profile == pytest.approx([np.mean(policy > tau) for tau in thresholds])
 
 
-@pytest.mark.parametrize(
-    ("scores", "words"),
-    [(np.zeros((2, 3)), "policies x scenarios x seeds"), (np.full((1, 1, 2), np.nan), "finite")],
-)
-def test_scores_that_say_nothing_are_refused(scores, words):
-    with pytest.raises(ValueError, match=words):
-        Bootstrap(scores)
-
-
 def test_a_paired_difference_s_interval_is_that_of_the_differences():
     rng = np.random.default_rng(2)
     paths = 10 * rng.normal(size=300)  # which both have, and which takes no part

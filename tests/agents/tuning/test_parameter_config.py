@@ -169,13 +169,6 @@ def test_what_optuna_draws_is_what_the_table_shows() -> None:
     assert setting == {"gamma": 1.03498, "beta": 0.5}
 
 
-def test_unknown_sweeps() -> None:
-    with pytest.raises(ConfigError, match="'ebcc-gama'; did you mean ebcc-gamma-beta"):
-        load_sweep("ebcc-gama")
-    with pytest.raises(ConfigError, match="no/such.yaml.*give the path of a YAML file"):
-        load_sweep("no/such.yaml")
-
-
 def short(name: str, duration_s: float = 2.0, **flow: float) -> dict[str, Any]:
     scenario = load_scenario("ebcc-flows-3").model_dump(exclude_none=True, mode="json")
     scenario |= {"name": name, "duration_s": duration_s}

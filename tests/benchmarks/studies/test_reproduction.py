@@ -33,12 +33,6 @@ def test_claims_are_judged_again_under_each_variation(quicgym: Command, tmp_path
     assert delays[0] > 5 * delays[1] > 0
 
 
-def test_a_wrong_field_is_named(quicgym: Command, tmp_path: Path) -> None:
-    write(tmp_path, variations=[{"name": "odd", "fields": {"bottleneck.queue.limits": 5}}])
-    done = quicgym("small.yaml", "--seeds", "1", main=lambda: typer.run(main), status=2)
-    assert "variation 'odd'" in done.stderr and "limits" in done.stderr
-
-
 def test_parameters_of_a_variation_are_added_to_the_scenarios() -> None:
     base = load_scenario("ebcc-single")
     data = base.model_dump(exclude_none=True)

@@ -123,6 +123,8 @@ BAD: list[tuple[str, ...]] = [
     ("{bottleneck: {rate_mbps: 15, delay_ms: 0, queue: {limit: 1, unit: bdp}}, "
      "access: {rate_mbps: 50, delay_ms: 0}}",
      "bottleneck.queue.unit = 'bdp'", "without delays the BDP is 0", "bytes, or a delay"),
+    ("+queue: {limit: 90000, unit: bytes, discipline: fq-codel}",
+     "bottleneck.queue.unit = 'bytes'", "fq-codel takes its limit in packets only"),
     ("+queue: {ecn_marking: true}",
      "bottleneck.queue.ecn_marking = True", "drop-tail cannot mark", "codel"),
     ("+queue: {discipline: pie, ecn_marking: true, ce_threshold_ms: 1}",

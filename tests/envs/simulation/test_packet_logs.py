@@ -14,7 +14,6 @@ from quicgym.agents.policies import find_policy
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.pcap import thinned
 from quicgym.envs.simulation.qlog import read_log
-from quicgym.errors import UserError
 
 LOSSY = quicgym.Scenario(
     name="lossy",
@@ -96,32 +95,6 @@ def test_a_thinned_capture_has_the_header_and_every_third_packet(tmp_path: Path)
     parts = list(thinned(path, 3))
     assert [len(part) for part in parts] == [24, 26, 56, 86]
     assert b"".join(thinned(path)) == path.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"not a capture, but text", "is no pcap file"),
-        (capture([100])[:-1], "ends within packet 0"),
-        (capture([100]) + b"xx", "ends within the header of packet 1"),
-    ],
-)
-def test_what_is_no_capture_is_named(content: bytes, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.pcap"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=f"a.pcap: {message}"):
-        list(thinned(path))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [({"every": 0}, "every = 0: give 1 or more"), ({"limit_mb": 0.0}, "limit_mb = 0: is no room")],
-)
-def test_logs_that_nothing_fits_in_are_refused(
-    fields: dict[str, float], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(quicgym.ScenarioError, match=message):
-        PacketLogs(tmp_path, **fields)
 
 
 @pytest.mark.ns3
