@@ -92,34 +92,25 @@ def test_unknown_names_are_answered_with_the_known_ones():
         controllers.find("reno")
     with pytest.raises(ValueError, match="'ebcc'.*'gama'.*gamma, beta"):
         controllers.find("ebcc").complete({"gama": 1})
-    with pytest.raises(ValueError, match="'bbr'.*'gama'.*gamma, beta"):
-        _core.make_controller("bbr").set_parameters({"gama": 1})
     with pytest.raises(ValueError, match=r"'cubic\+'.*'gama'.*period_ms.*fast_convergence"):
         _core.make_controller("cubic+").set_parameters({"gama": 1})
-    with pytest.raises(ValueError, match="'ibcca'.*'gama'.*derate_tests.*gamma, beta"):
-        _core.make_controller("ibcca").set_parameters({"gama": 1})
     with pytest.raises(KeyError, match="'gama'.*gamma, beta"):
         controllers.find("bbr").parameter("gama")
 
 
 @pytest.mark.parametrize(
-    "value, message",
+    "name, value, message",
     [
-        ([], "at least one number, not 0"),
-        ([1, 99], "is 99, outside the range"),
-        ([1, math.nan], "is nan"),
-        ("fast", "number or a list"),
-        (None, "number or a list"),
+        ("gain_cycle", [], "at least one number, not 0"),
+        ("gain_cycle", [1, 99], "is 99, outside the range"),
+        ("gain_cycle", [1, math.nan], "is nan"),
+        ("gain_cycle", "fast", "number or a list"),
+        ("beta", [0.1, 0.2], "one number, not 2"),
     ],
 )
-def test_bad_lists_are_rejected(value, message):
-    with pytest.raises(ValueError, match=f"gain_cycle.*{message}"):
-        _core.make_controller("bbr", {"gain_cycle": value})
-
-
-def test_a_number_does_not_take_a_list():
-    with pytest.raises(ValueError, match="beta.*one number, not 2"):
-        _core.make_controller("bbr", {"beta": [0.1, 0.2]})
+def test_bad_values_are_rejected(name, value, message):
+    with pytest.raises(ValueError, match=f"{name}.*{message}"):
+        _core.make_controller("bbr", {name: value})
 
 
 @pytest.mark.parametrize(
@@ -140,12 +131,9 @@ def test_rejected_parameters_change_nothing(name, values):
     assert controller.parameters == before
 
 
-def test_an_event_without_random_stream_is_an_error():
+def test_events_without_what_controllers_need_are_errors():
     with pytest.raises(ValueError, match="random"):
         _core.make_controller("bbr").on_ack(_core.AckEvent())
-
-
-def test_zero_datagram_size_is_an_error():
     with pytest.raises(ValueError, match="max_datagram_bytes"):
         _core.make_controller("bbr", {}, 0)
 

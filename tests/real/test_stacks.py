@@ -36,29 +36,24 @@ def test_without_a_name_the_first_stack_is_taken(install):
     assert find_stack(None) is STACK
 
 
-@pytest.mark.parametrize("installed", [{}, {"own": "nowhere:STACK"}])
-def test_a_stack_that_is_missing_names_its_package(install, installed):
+@pytest.mark.parametrize(
+    ("installed", "name", "said"),
+    [
+        ({}, "noq", r"'noq' is not installed.*pip install \. \./real/noq"),
+        ({"own": "nowhere:STACK"}, "noq", r"'noq' is not installed.*pip install \. \./real/noq"),
+        ({}, None, r"no QUIC stack is installed\. .*/real/NAME"),
+        ({"noq": "nowhere:STACK"}, "nog", "did you mean noq"),
+        (
+            {"broken": "no_such_package.stack:STACK"},
+            "broken",
+            r"no_such_package\.stack:STACK of .* cannot be loaded",
+        ),
+    ],
+)
+def test_a_stack_that_cannot_be_had_is_named_with_the_remedy(install, installed, name, said):
     install(**installed)
-    with pytest.raises(UserError, match=r"'noq' is not installed.*pip install \. \./real/noq"):
-        find_stack("noq")
-
-
-def test_without_any_stack_the_error_says_how_to_get_one(install):
-    install()
-    with pytest.raises(UserError, match=r"no QUIC stack is installed\. .*/real/NAME"):
-        find_stack(None)
-
-
-def test_misspelt_stack_names_the_nearest(install):
-    install(noq="nowhere:STACK")
-    with pytest.raises(UserError, match="did you mean noq"):
-        find_stack("nog")
-
-
-def test_stack_that_cannot_be_imported_is_an_error_of_the_user(install):
-    install(broken="no_such_package.stack:STACK")
-    with pytest.raises(UserError, match=r"no_such_package\.stack:STACK of .* cannot be loaded"):
-        find_stack("broken")
+    with pytest.raises(UserError, match=said):
+        find_stack(name)
 
 
 def test_a_kernel_that_is_missing_names_its_package(install):
