@@ -1,8 +1,9 @@
 """Names the columns of `info`: what only the network knows, and the terms of the reward.
 
 A number is NaN if nothing was measured: numbers of the decision interval when an episode begins,
-RTTs before the first sample, and all numbers of a row without an agent, except `active`, which is 0
-there.
+RTTs before the first sample, and all numbers of a row without an agent, except `active` and
+`step_s`, which are 0 there. `step_s` is also 0 when an episode begins, so that each step's reward
+times its length can be summed up.
 """
 
 from __future__ import annotations

@@ -160,8 +160,7 @@ class Sb3VecEnv(VecEnv):
                     "terminal_observation": observation,
                     "TimeLimit.truncated": bool(truncations[row] and not terminations[row]),
                 }
-        weights = np.nan_to_num(steps_s) * 1e3 / REWARD_INTERVAL_MS  # 0: no agent
-        rewards = (rewards * weights).astype(np.float32)
+        rewards = (rewards * steps_s * 1e3 / REWARD_INTERVAL_MS).astype(np.float32)
         return self._observations(observations, info), rewards, done, infos
 
     def close(self) -> None:

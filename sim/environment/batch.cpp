@@ -156,7 +156,9 @@ void Batch::clear_rows(std::size_t simulation) {
     fill(buffers_.rewards, 1, 0.0);
     fill(buffers_.info, kInfoColumns.size(), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t i = row; i < row + agents_per_simulation_; ++i) {
-        buffers_.info[i * kInfoColumns.size() + kActiveColumn] = 0.0;
+        for (const std::size_t column : {kStepColumn, kActiveColumn}) {
+            buffers_.info[i * kInfoColumns.size() + column] = 0.0;
+        }
     }
 }
 

@@ -46,8 +46,10 @@ double of_interval(const Reading& reading, double value) {
 
 constexpr std::array<InfoColumn, 20> kInfoColumns{{
     {"time_s", "simulated time", [](const Reading& r) { return to_seconds(r.run.now()); }},
-    {"step_s", "how long the step was that ends now, or the interval: rewards of steps count by it",
-     [](const Reading& r) { return of_interval(r, to_seconds(r.meter.length())); }},
+    {"step_s",
+     "how long the step was that ends now, or the interval: rewards of steps count by it; 0 when an episode "
+     "begins",
+     [](const Reading& r) { return to_seconds(r.meter.length()); }},
     {"throughput_mbps",
      "what reached the receivers in the interval, all flows and short flows, headers included",
      [](const Reading& r) { return of_interval(r, to_mbps(r.total.throughput)); }},
@@ -89,7 +91,7 @@ constexpr std::array<InfoColumn, 20> kInfoColumns{{
      "waiting before the access link of the agent's host now; in a run over sockets 0",
      [](const Reading& r) { return static_cast<double>(r.run.access_queue(r.flow).bytes); }},
 }};
-static_assert(kInfoColumns[kActiveColumn].name == "active");
+static_assert(kInfoColumns[kStepColumn].name == "step_s" && kInfoColumns[kActiveColumn].name == "active");
 
 namespace {
 

@@ -118,7 +118,8 @@ struct Reading {
 };
 
 // A column of `info`, which has a row of numbers per agent and includes what only the network knows. Columns
-// about the interval are NaN when the episode begins, because there has been no interval yet.
+// about the interval are NaN when the episode begins, because there has been no interval yet; its length is 0
+// then.
 struct InfoColumn {
     std::string_view name;
     std::string_view description;
@@ -128,6 +129,7 @@ struct InfoColumn {
 // First the columns of the run, then those of the agent's flow.
 extern const std::array<InfoColumn, 20> kInfoColumns;
 inline constexpr std::size_t kRunColumns = 12;
+inline constexpr std::size_t kStepColumn = 1;
 inline constexpr std::size_t kActiveColumn = kRunColumns;
 
 // Write the columns of the run, and those of the chosen flow; return where the next number goes.

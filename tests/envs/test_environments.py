@@ -381,7 +381,7 @@ def test_what_was_not_measured_is_nan(make):
     of_interval = {key for key, value in first.items() if np.isnan(value)} - {"flow_rtt_ms"}
     assert of_interval == {
         "throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain", "rtt_ms",
-        "rtt_ratio", "active_flows", "flow_throughput_mbps", "flow_loss_rate", "step_s",
+        "rtt_ratio", "active_flows", "flow_throughput_mbps", "flow_loss_rate",
     }  # fmt: skip
     assert not any(np.isnan(info[key]) for info in others for key in of_interval)
     assert all(info["rtt_ms"] > 39 for *_, info in rows[1:])  # of the other flow's samples

@@ -50,6 +50,7 @@ def test_rows_equal_single_environments_through_all_episodes(name, mode, threads
         for ours, theirs in zip(result[:4], wanted[:4], strict=True):
             assert np.array_equal(ours, theirs) and ours.dtype == theirs.dtype
         assert helper.equal(result[4], wanted[4])
+        assert np.isfinite(result[1] * result[4]["step_s"]).all()  # as a loop sums rewards up
         ends += int(result[3].sum())
     assert ends >= 4 * rows
     vector.close()
@@ -190,7 +191,7 @@ class DrawsAgents:
 
 
 OF_THE_INTERVAL = (
-    "step_s", "throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain",
+    "throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain",
     "active_flows", "flow_throughput_mbps", "flow_loss_rate",
 )  # fmt: skip
 RTTS = ("rtt_ms", "rtt_ratio", "flow_rtt_ms")
@@ -199,7 +200,7 @@ RTTS = ("rtt_ms", "rtt_ratio", "flow_rtt_ms")
 def check_info(info, has_agent, unknown):
     """Checks that NaN is where there is no agent, and in the unknown columns; but for RTTs."""
     for name in INFO_COLUMNS:
-        if name == "active":
+        if name in ("active", "step_s"):
             assert not info[name][~has_agent].any() and not np.isnan(info[name]).any()
             continue
         assert np.isnan(info[name][~has_agent]).all()
