@@ -220,12 +220,14 @@ def check_comparable(runs: Sequence[Run]) -> None:
                 "them on one suite"
             )
     drawn = frozenset[str]().union(*(run.drawn for run in runs))
+    # Evaluating again is the remedy, so the other runs have to have the paths of a training.
+    given = next((run for run in runs if run.origin == "training"), runs[0])
     for run in runs:
         for scenario in sorted(drawn):
-            first, other = (_seeds(entry, scenario) for entry in (runs[0], run))
+            first, other = (_seeds(entry, scenario) for entry in (given, run))
             if first != other:
                 raise RunError(
-                    f"{runs[0].folder} has {len(first)} paths of the distribution {scenario}, "
+                    f"{given.folder} has {len(first)} paths of the distribution {scenario}, "
                     f"{run.folder} {len(other)}, not the same ones: each seed draws one; evaluate "
                     f"the policies again with --first-seed {min(first)} --seeds {len(first)}"
                 )

@@ -393,6 +393,9 @@ def test_paths_that_seeds_draw_have_to_be_the_same_ones(quicgym: Command, tmp_pa
     done = quicgym("compare", "a", "b", "--logdir", "logs", status=2)
     assert f"a has 2 paths of the distribution {SCENARIOS[0]}, b 3" in done.stderr
     assert "evaluate the policies again with" in done.stderr and not (tmp_path / "logs").exists()
+    write_training(tmp_path / "trained")  # on two paths; it comes first wherever its folder is
+    done = quicgym("compare", "b", "trained", "--logdir", "logs", status=2)
+    assert "evaluate the policies again with --first-seed 0 --seeds 2" in done.stderr
     quicgym("compare", "a", "c", "--logdir", "logs")
     write_evaluation(tmp_path / "d", ["bbr"], seeds=2)  # of scenarios, more seeds are more of them
     write_evaluation(tmp_path / "e", ["cubic"], seeds=3)
