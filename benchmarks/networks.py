@@ -17,6 +17,7 @@ import pandas as pd
 from quicgym.agents.evaluation.jobs import with_packet_logs
 from quicgym.agents.evaluation.statistics import seed_intervals
 from quicgym.agents.evaluation.summary import RESULTS as RESULTS_OF_EVALUATION
+from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.benchmarks.papers import drawings, paper_figures, paper_tables
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
 from quicgym.console import count_of, print_whole
@@ -26,7 +27,7 @@ from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.simulation import check_engine, ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import RUNS_FILE, Outcome, Workers
-from quicgym.plot_style import PLOTS_FOLDER
+from quicgym.plot_style import PLOTS_FOLDER, display_name
 from quicgym.studies import Ended, Findings, Study, run_study
 
 Format = Literal["table", "json", "csv"]
@@ -74,6 +75,13 @@ def run_networks(
     _check_names(loaded)
     if controllers:
         _check_controllers_are_used(loaded)
+    for name in controllers:
+        if name in pretrained_names():
+            raise ScenarioError(
+                f"--controller {name}: {display_name(name)} is a learned policy; run it with "
+                f"`quicgym evaluate --policy {name} --suite {' '.join(scenarios)}`, or with "
+                "--policy and without --scenario"
+            )
     chosen = list(dict.fromkeys(controllers)) or list(CONTROLLERS)
     jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
     jobs = with_packet_logs(jobs, qlog, pcap)

@@ -281,6 +281,10 @@ def test_a_job_whose_process_dies_takes_no_other_with_it(tmp_path: Path) -> None
         ("--scenario ebcc-singel", ["'ebcc-singel'", "did you mean ebcc-single?"]),
         ("--scenario own.yaml", ["own.yaml: access.rate_mbps = -1"]),
         ("--scenario ebcc-single --controller bbbr", ["'bbbr'", "newreno, cubic, vegas, bbr"]),
+        (
+            "--scenario ebcc-single --controller tuning",
+            ["evaluate --policy tuning --suite ebcc-single"],
+        ),
         ("--scenario ebcc-single --out file.txt", ["file.txt", "folder"]),
     ],
 )

@@ -101,6 +101,10 @@ def test_a_learned_policy_and_a_window(quicgym: Command) -> None:
         (["bbbr"], ["unknown policy 'bbbr'", "did you mean"]),
         (["bbr", "--beside", "cubik"], ["'cubik'", "did you mean cubic?"]),
         (["bbr", "--queues", "0.001"], ["queue.limit = 0.001", "one takes 1230 bytes"]),
+        *(
+            (["bbr", option, "0"], [option, "0.001"])
+            for option in ("--rates", "--rtts", "--queues")
+        ),
         (["a=bbr", "a=cubic"], ["shown as 'a'", "another alias"]),
     ],
 )

@@ -47,16 +47,26 @@ def coexist(
     queues: Annotated[
         list[float] | None,
         typer.Option(
-            metavar="BDP", help="Queue limits, in bandwidth-delay products.  [default: 1]"
+            min=0.001,
+            max=10_000,
+            metavar="BDP",
+            help="Queue limits, in bandwidth-delay products.  [default: 1]",
         ),
     ] = None,
     rtts: Annotated[
         list[float] | None,
-        typer.Option(metavar="MS", help="RTTs without a queue, in ms.  [default: 40]"),
+        typer.Option(
+            min=0.001, max=120_000, metavar="MS", help="RTTs without a queue, in ms.  [default: 40]"
+        ),
     ] = None,
     rates: Annotated[
         list[float] | None,
-        typer.Option(metavar="MBPS", help="Rates of the bottleneck, in Mbps.  [default: 50]"),
+        typer.Option(
+            min=0.001,
+            max=100_000,
+            metavar="MBPS",
+            help="Rates of the bottleneck, in Mbps.  [default: 50]",
+        ),
     ] = None,
     discipline: Annotated[
         list[str] | None,
