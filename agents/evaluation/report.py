@@ -19,7 +19,7 @@ from quicgym.console import count_of
 from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.plots import draw_episodes
 from quicgym.output_folders import write_atomically
-from quicgym.plot_style import CAPTIONS_FILE, display_name
+from quicgym.plot_style import CAPTIONS_FILE, display_name, write_png
 
 REPORT_FILE = "report.html"
 MOST_NETWORKS = 20
@@ -236,7 +236,7 @@ def _network_row(network: Network, subject: str) -> dict[str, Any]:
         base_rtt_ms=scenario.base_rtt_ms,
     )
     picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=DOTS_PER_INCH)
+    write_png(figure, picture, DOTS_PER_INCH)
     return {
         "words": network.words,
         "reward": network.rewards[subject],

@@ -164,20 +164,22 @@ def seed_intervals(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         A row for each of these and each metric, with the columns "metric", "seeds" (those that have
         a value), "mean", "low" and "high".
     """
-    import pandas as pd
-
     metrics = [name for name in METRICS if name in runs]
     grouped = runs.groupby(list(by), sort=False, dropna=False)[metrics]
-    count, mean = grouped.count(), grouped.mean()
+    count, mean, deviation = grouped.count(), grouped.mean().to_numpy(), grouped.std().to_numpy()
     # Exactly 0 where all are equal, which rounding may miss.
-    deviation = grouped.std().mask((grouped.min() == grouped.max()) & (count > 1), 0.0)
-    reach = _reach(deviation, count)
-    bounds = pd.DataFrame({name: METRICS[name].bounds for name in metrics})
-    low = (mean - reach).clip(lower=bounds.loc[0], axis=1)
-    high = (mean + reach).clip(upper=bounds.loc[1], axis=1)
-    columns = {"seeds": count, "mean": mean, "low": low, "high": high}
-    wide = pd.concat(columns, axis=1, names=[None, "metric"])
-    return wide.stack("metric", future_stack=True).reset_index()
+    deviation = np.where((grouped.min() == grouped.max()) & (count > 1), 0.0, deviation)
+    reach = _reach(deviation, count.to_numpy())
+    least, most = np.transpose([METRICS[name].bounds for name in metrics])
+    columns = {
+        "seeds": count.to_numpy(),
+        "mean": mean,
+        "low": np.maximum(mean - reach, least),
+        "high": np.minimum(mean + reach, most),
+    }
+    rows = count.index.repeat(len(metrics)).to_frame(index=False)
+    rows["metric"] = metrics * len(count)
+    return rows.assign(**{name: values.ravel() for name, values in columns.items()})
 
 
 def _reach(deviation: Any, count: Any) -> Any:

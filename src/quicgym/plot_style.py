@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -251,21 +251,27 @@ class FigureFormat(StrEnum):
 def save(figure: Figure, file: Path, format: str = "png") -> Path:
     """Writes a figure to `file` with the format's ending added; equal figures give equal bytes."""
     import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     path = file.with_name(f"{file.name}.{format}")
     metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
     def draw(new: Path) -> None:
-        if format == "png":  # the same bytes as savefig's, which draws once more for the layout
-            figure.set_dpi(STYLE["savefig.dpi"])
-            FigureCanvasAgg(figure).print_png(new)
+        if format == "png":
+            write_png(figure, new, STYLE["savefig.dpi"])
         else:
             figure.savefig(new, format=format, metadata=metadata[format])
 
     with matplotlib.rc_context({"svg.hashsalt": "quicgym"}):
         write_atomically({path: draw})
     return path
+
+
+def write_png(figure: Figure, file: Path | IO[bytes], dots_per_inch: float) -> None:
+    """Writes a figure with the same bytes as savefig's, which draws once more for the layout."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure.set_dpi(dots_per_inch)
+    FigureCanvasAgg(figure).print_png(file)
 
 
 CAPTIONS_FILE = "captions.md"
