@@ -99,6 +99,11 @@ class RunFolder:
         """Returns the path of the checkpoint at a step."""
         return self.directory / "checkpoints" / f"step-{step:012d}.pt"
 
+    @staticmethod
+    def step_of(checkpoint: Path) -> int:
+        """Returns the step of a checkpoint."""
+        return int(checkpoint.stem.removeprefix("step-"))
+
     def checkpoints(self) -> list[Path]:
         """Returns the checkpoints, oldest first."""
         return sorted((self.directory / "checkpoints").glob("step-*.pt"))

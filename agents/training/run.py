@@ -295,7 +295,7 @@ class _Training:
                 start_counts=not self.trial,
             )
             if state is not None:
-                say(f"{folder.directory}: going on from step {step:,}")
+                say(f"{folder.directory}: going on from the checkpoint of step {step:,}")
             Loop(config, trainer, folder, evaluations, file, progress, self.on_evaluation).run(
                 state
             )

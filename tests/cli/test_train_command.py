@@ -122,7 +122,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(algorithm, quicgym, tmp_path):
     killed.kill()
     killed.join()
     resumed = quicgym("train", config, "--out", "killed", "--resume")
-    assert "going on from step" in resumed.stderr
+    assert "going on from the checkpoint of step" in resumed.stderr
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
     assert evaluations(tmp_path / "killed") == evaluations(tmp_path / "whole")
 
@@ -137,7 +137,7 @@ def test_long_decisions_and_a_critic_that_sees_the_network(quicgym, tmp_path):
     quicgym("train", config, *changes, "steps=160", "--out", "run")
     assert load_policy(tmp_path / "run").decisions.decision_interval_ms == 200
     resumed = quicgym("train", config, *changes, "--out", "run", "--resume")
-    assert "going on from step 160" in resumed.stderr
+    assert "going on from the checkpoint of step 160" in resumed.stderr
     refused = ("train", write_config(tmp_path, "sac"), changes[0], "--out", "sac")
     assert "network.privileged_critic is for ppo" in quicgym(*refused, status=2).stderr
 

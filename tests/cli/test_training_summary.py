@@ -66,10 +66,14 @@ def test_a_finished_run_repeats_the_comparison_only_with_other_paths(
     assert summary_of(folder / "run")["paths"] == 24
 
 
-def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
-    config = write_config(tmp_path, steps=10_000_000)
+@pytest.mark.parametrize(
+    ("interval_steps", "step", "last"), [(5_000_000, 0, "is of step 0;"), (160, 160, "is of step ")]
+)
+def test_an_interrupted_run_says_what_it_has_reached(interval_steps, step, last, tmp_path):
+    evaluation = {"suite": "./suite.yaml", "interval_steps": interval_steps}
+    config = write_config(tmp_path, steps=10_000_000, evaluation=evaluation)
     running = start_process(tmp_path, "train", config, "--out", "run")
-    checkpoint = tmp_path / "run/checkpoints/step-000000000160.pt"
+    checkpoint = tmp_path / f"run/checkpoints/step-{step:012d}.pt"
     while not checkpoint.exists() and running.poll() is None:
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
@@ -77,7 +81,18 @@ def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
     assert running.returncode == 130 and "Traceback" not in errors
     assert "interrupted: reward on ./suite.yaml" in errors and "at the start (step 0)" in errors
     assert "at best" in errors and "last (step" in errors and "--resume" in errors
+    assert f"the last checkpoint in run {last}" in errors
     assert not (tmp_path / "run/summary.json").exists()
+
+
+def test_an_interrupted_run_says_that_it_has_no_checkpoint(quicgym, monkeypatch, tmp_path):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("quicgym.agents.training.run.train", interrupted)
+    done = quicgym("train", write_config(tmp_path), "--out", "run", status=130)
+    assert "no checkpoint yet, so --resume begins at step 0; continue with" in done.stderr
+    assert done.stderr.rstrip().endswith("--out run --resume")
 
 
 def test_suites_that_results_are_reported_on_may_not_choose(quicgym, tmp_path):

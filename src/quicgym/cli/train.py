@@ -85,12 +85,8 @@ def train(
     try:
         outcome = train_policy(settings, directory, command, resume=resume)
     except KeyboardInterrupt:
-        if any((directory / "checkpoints").glob("*.pt")):
-            again = command if resume else f"{command} --resume"
-            say(_so_far(directory, settings))
-            say(f"the last checkpoint is kept in {directory}; continue with\n  {again}")
-        else:
-            say("interrupted: there is no checkpoint yet, begin anew")
+        again = command if resume else f"{command} --resume"
+        say(f"{_so_far(directory, settings)}; continue with\n  {again}")
         raise typer.Exit(130) from None
     if outcome.summary is not None:
         from quicgym.agents.evaluation.training_summary import print_summary
@@ -104,10 +100,14 @@ def train(
 
 
 def _so_far(directory: Path, config: TrainingConfig) -> str:
-    """Returns what an interrupted run has reached."""
+    """Returns what an interrupted run has reached, and where --resume continues."""
     from quicgym.agents.training.folder import RunFolder
 
-    curve = RunFolder(directory).curve()
+    folder = RunFolder(directory)
+    checkpoints = folder.checkpoints()
+    if not checkpoints:
+        return "interrupted: there is no checkpoint yet, so --resume begins at step 0"
+    curve = folder.curve()
     best = max(curve, key=curve.__getitem__)
     last = max(curve)
     text = f"interrupted: reward on {config.evaluation.suite} "
@@ -117,4 +117,6 @@ def _so_far(directory: Path, config: TrainingConfig) -> str:
     )
     if best == min(curve) < last:
         text += "; no evaluation was better than the start"
-    return text + "; start, best and last policy are compared when training is finished"
+    text += "; start, best and last policy are compared when training is finished"
+    step = folder.step_of(checkpoints[-1])
+    return f"{text}\nthe last checkpoint in {directory} is of step {step:,}"
