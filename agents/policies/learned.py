@@ -351,11 +351,12 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
     if data is None:
         raise PolicyError(f"{path}: is no model of Stable-Baselines3: it has no file `data`")
     algorithm = _algorithm_of(path, data)
-    remedy = (
-        f"load it with the environments in which it was trained, "
-        f"model = {algorithm.__name__}.load({str(path)!r}, env=...), and save it by "
-        f"quicgym.envs.sb3.save(model, {str(path)!r})"
-    )
+
+    def remedy(environments: str) -> str:
+        """Returns the call that writes the file with what it lacks."""
+        model = f"{algorithm.__name__}.load({str(path)!r}, env={environments})"
+        return f"write it again by quicgym.envs.sb3.save({model}, {str(path)!r})"
+
     try:
         model = algorithm.load(path, device="cpu")
     except Exception as error:  # such as a MaskablePPO, whose file looks like a PPO's
@@ -370,9 +371,12 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
             for name, environment in environments().items()
             if model.action_space == action_space(name)
         ]
+        made = f"quicgym.envs.sb3.make_sb3({(fit or ['quicgym/Window-v1'])[0]!r})"
         raise PolicyError(
             f"{path}: the file does not say in which environment it was trained, and its actions "
-            f"fit {', '.join(fit) or 'none of quicgym'}; {remedy}"
+            f"fit {', '.join(fit) or 'none of quicgym'}; "
+            f"{remedy(made)}; give make_sb3 the "
+            "arguments of decisions, such as history_length, with which it was trained"
         )
     try:
         decisions = Decisions(**record)
@@ -395,7 +399,7 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
     if normalization is None and data.get("_last_original_obs") is not None:
         raise PolicyError(
             f"{path}: it was trained with VecNormalize, whose statistics are not in the file; "
-            f"{remedy}, with env=VecNormalize.load(STATISTICS, make_sb3(...))"
+            + remedy("VecNormalize.load(STATISTICS, quicgym.envs.sb3.make_sb3(...))")
         )
     return Sb3Policy(path.stem, decisions, model, normalization)
 

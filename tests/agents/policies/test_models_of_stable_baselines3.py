@@ -50,8 +50,21 @@ def test_a_zip_without_its_environment_is_refused_with_those_that_fit(tmp_path):
     model.save(tmp_path / "mine.zip")
     with pytest.raises(quicgym.PolicyError) as refusal:
         load(tmp_path / "mine.zip")
-    assert "Rate-v1" in str(refusal.value)
-    assert "quicgym.envs.sb3.save(model, " in str(refusal.value)
+    assert "quicgym.envs.sb3.make_sb3('quicgym/Rate-v1')" in str(refusal.value)
+
+
+def test_a_model_of_a_single_environment_becomes_a_policy_by_what_the_refusal_says(tmp_path):
+    import gymnasium
+    import stable_baselines3
+
+    path = tmp_path / "mine.zip"
+    train(gymnasium.make("quicgym/Window-v1")).save(path)
+    with pytest.raises(quicgym.PolicyError) as refusal:
+        load(path)
+    _, _, call = str(refusal.value).partition("write it again by ")
+    code, _, _ = call.partition("; give make_sb3")
+    exec(code, {"quicgym": quicgym, "PPO": stable_baselines3.PPO})
+    assert load(path).decisions == quicgym.Decisions("window")
 
 
 def test_the_remedy_for_a_zip_without_its_environment(tmp_path):
