@@ -417,10 +417,12 @@ class EpisodeBatch:
         moved = np.repeat(self._moved(), self.agent_count) & self.has_agent
         columns = _Columns(zip(INFO_COLUMNS, self.info[moved].T, strict=True))
         columns["row"] = np.flatnonzero(moved)
-        rewards = np.asarray(function(columns), dtype=np.float64)
+        returned = function(columns)
+        rewards = np.asarray(returned, dtype=np.float64)
         if rewards.shape != (moved.sum(),) or not np.all(np.isfinite(rewards)):
+            name = getattr(function, "__qualname__", type(function).__qualname__)
             raise ValueError(
-                f"the reward function returned {rewards!r}; "
+                f"the reward function {name} returned {None if returned is None else rewards!r}; "
                 f"give finite numbers of the shape {(int(moved.sum()),)}"
             )
         self.rewards[moved] = rewards

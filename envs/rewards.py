@@ -168,10 +168,13 @@ def _earned(
     except (Exception, SystemExit) as error:
         raise RewardError(f"{choice}: {file.describe(error)}; it was given {rows} rows") from error
     try:
+        if returned is None:  # numpy would make NaN of it
+            raise TypeError
         rewards = np.asarray(returned, dtype=np.float64)
     except (TypeError, ValueError):
         raise RewardError(
-            f"{choice}: returned {type(returned).__name__}; return an array of {rows} numbers"
+            f"{choice}: returned {None if returned is None else type(returned).__name__}; return "
+            f"an array of {rows} numbers"
         ) from None
     if rewards.shape != (rows,):
         raise RewardError(

@@ -96,6 +96,12 @@ def test_a_function_of_the_terms_is_a_reward():
     with pytest.raises(ValueError, match=r"give finite numbers of the shape \(1,\)"):
         play(helper.scenario(), lambda info: np.nan * info["jain"])
 
+    def forgets(info):
+        pass
+
+    with pytest.raises(ValueError, match=r"the reward function .*forgets returned None; give"):
+        play(helper.scenario(), forgets)
+
 
 def test_a_function_can_compare_with_the_last_step_of_a_row():
     last = np.zeros(3)

@@ -69,6 +69,7 @@ def test_an_edit_of_the_file_is_another_reward(here):
         ("def reward(info)\n", "mine.py:reward", r"mine\.py:1: SyntaxError"),
         (SHARE.replace("_share", ""), "mine.py:reward", r"mine\.py:2: KeyError: 'throughput'"),
         ("def reward(info):\n    return 1.0", "mine.py:reward", r"the shape \(\) for 2 rows"),
+        ("def reward(info):\n    pass", "mine.py:reward", "returned None; return an array"),
         ("def reward(info):\n    return 'x'", "mine.py:reward", "returned str; return an array"),
     ],
 )
