@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,6 +46,9 @@ from quicgym.envs.scenarios.suites import (
 )
 from quicgym.errors import RunError
 from quicgym.output_folders import digest, locked
+
+LONGEST_VALUES = 100
+"""Characters of two values that a message shows; of longer ones it names the field alone."""
 
 
 def train(
@@ -190,11 +193,7 @@ def _check_same(
     """Raises RunError where the folder's run is not the one to go on with."""
     stored = description["config"]
     before = _that_stay(stored)
-    differing = [
-        f"{name} = {value!r}, there {before.get(name)!r}"
-        for name, value in _that_stay(fields).items()
-        if before.get(name) != value
-    ]
+    differing = list(_differences(_that_stay(fields), before))
     if differing:
         raise RunError(
             f"{folder.directory}: holds another run ({'; '.join(differing)}); resume with its own "
@@ -212,6 +211,19 @@ def _check_same(
             f"note: {folder.directory} was begun with the commit {description['commit']}, this is "
             f"{_core.commit}: it may not end as it would have"
         )
+
+
+def _differences(fields: Any, before: Any, place: str = "") -> Iterator[str]:
+    """Yields each field that differs, by its place in the configuration; values that are short."""
+    if fields == before:
+        return
+    if isinstance(fields, Mapping) and isinstance(before, Mapping):
+        for name in {**fields, **before}:
+            inner = f"{place}.{name}" if place else name
+            yield from _differences(fields.get(name), before.get(name), inner)
+        return
+    values = f" = {fields!r}, there {before!r}"
+    yield place + (values if len(values) < LONGEST_VALUES else " differs")
 
 
 def _that_stay(fields: Mapping[str, Any]) -> dict[str, Any]:

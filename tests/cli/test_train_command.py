@@ -180,7 +180,10 @@ def test_a_folder_with_another_run_is_refused(finished, quicgym, monkeypatch):
     before = weights(folder / "run")
     arguments = ("train", "tiny.yaml", "--out", "run")
     assert "--resume" in quicgym(*arguments, status=2).stderr
-    assert "seed = 5, there 0" in quicgym(*arguments, "seed=5", "--resume", status=2).stderr
+    changes = ("seed=5", "environment.scenario=./rival.yaml")
+    other = quicgym(*arguments, *changes, "--resume", status=2).stderr
+    assert "seed = 5, there 0" in other and "rival.yaml', there './pair.yaml'" in other
+    assert "environment.scenario = " in other and "simulations" not in other
     assert weights(folder / "run") == before
 
 
