@@ -8,7 +8,7 @@ first seed) and figures/.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,6 +85,8 @@ def run_networks(
     chosen = list(dict.fromkeys(controllers)) or list(CONTROLLERS)
     jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
     jobs = with_packet_logs(jobs, qlog, pcap)
+    # Flows with entries of their own differ in more than their controller, as in RTT or start.
+    mixed = {scenario.name for scenario in loaded if len(scenario.flows) > 1}
     study = Study(directory, RESULTS, command, workers, format, resume)
 
     def conclude(outcome: Outcome) -> Findings:
@@ -105,7 +107,7 @@ def run_networks(
             {"runs": runs, "intervals": intervals},
             f"{count_of(len(runs), 'run')} (results.json, results.parquet) and "
             f"{count_of(len(files), 'picture')} (figures)",
-            print_table=lambda document: _print(document["runs"]),
+            print_table=lambda document: _print(document["runs"], mixed),
             frame=pd.DataFrame(_flow_rows(runs)),
             tables={
                 "results.parquet": pd.DataFrame(runs),
@@ -116,8 +118,8 @@ def run_networks(
     return run_study(study, jobs, conclude)
 
 
-def _print(runs: Sequence[dict[str, Any]]) -> None:
-    for table in paper_tables.measurement_tables(runs):
+def _print(runs: Sequence[dict[str, Any]], mixed: Container[str]) -> None:
+    for table in paper_tables.measurement_tables(runs, mixed):
         print_whole(table)
         print()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,17 +159,18 @@ def _sources(
         )
 
 
-def measurement_tables(runs: Sequence[Run]) -> Iterator[Table]:
+def measurement_tables(runs: Sequence[Run], mixed: Container[str] = ()) -> Iterator[Table]:
     """Yields, per scenario and engine, every metric of every controller.
 
-    A cell is mean±standard deviation over the seeds.
+    A cell is mean±standard deviation over the seeds. Flows have columns of their own where their
+    controllers differ, and in the scenarios `mixed`.
     """
     shown = [entry for entry in METRICS.values() if entry.scope in ("flow", "run") or entry.traffic]
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):
         here = [run for run in runs if (run["scenario"], run["engine"]) == (scenario, engine)]
         output = _table(f"{scenario} ({'ns-3' if engine == 'ns3' else engine})")
         output.add_column("mean of the flows" if len(here[0]["flows"]) > 1 else "", min_width=24)
-        columns = list(_columns(here))
+        columns = list(_columns(here, by_flow=scenario in mixed))
         for heading, _ in columns:
             output.add_column(heading, justify="right", min_width=10)
         for metric in (entry for entry in shown if entry.name in here[0]):
@@ -182,16 +183,16 @@ def measurement_tables(runs: Sequence[Run]) -> Iterator[Table]:
 
 
 def _columns(
-    runs: Sequence[Run],
+    runs: Sequence[Run], *, by_flow: bool
 ) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     """Yields heading and one entry per seed: a controller's runs; mixed flows one by one, too."""
     for controller in dict.fromkeys(run["controller"] for run in runs):
         seeds = [run for run in runs if run["controller"] == controller]
         flows = seeds[0]["flows"]
-        if len({flow["controller"] for flow in flows}) == 1:
-            yield display_name(controller), list(seeds)
+        alike = len({flow["controller"] for flow in flows}) == 1
+        yield display_name(controller) if alike else "all", list(seeds)
+        if alike and not by_flow:
             continue
-        yield "all", list(seeds)
         for index, flow in enumerate(flows):
             entries = [run["flows"][index] for run in seeds]
             yield f"{flow['name']}\n{flow['controller']}", entries

@@ -188,11 +188,20 @@ def test_the_runs_of_seed_0_write_their_packets(quicgym: Command, tmp_path: Path
     assert all(file.stat().st_size <= 20_000 for file in files)
 
 
-def test_a_redirected_table_has_a_column_for_every_flow(quicgym: Command, tmp_path: Path) -> None:
-    path = own_scenario(tmp_path, flows=MIXED, duration_s=1.0)
+@pytest.mark.parametrize(
+    ("flows", "names"),
+    [
+        (MIXED, ["own", *(f"cubic-{number}" for number in range(1, 15))]),
+        ([{"name": "near"}, {"name": "far", "extra_delay_ms": 50}], ["near", "far"]),
+    ],
+)
+def test_a_redirected_table_has_a_column_for_every_flow(
+    flows: list[dict[str, Any]], names: list[str], quicgym: Command, tmp_path: Path
+) -> None:
+    path = own_scenario(tmp_path, flows=flows, duration_s=1.0)
     done = quicgym("baselines", "--scenario", path, "--controller", "bbr3", "--seeds", "2")
-    (heading,) = (line for line in done.stdout.splitlines() if "cubic-1 " in line)
-    assert heading.split() == ["own", *(f"cubic-{number}" for number in range(1, 15))]
+    (heading,) = (line for line in done.stdout.splitlines() if f"{names[1]} " in line)
+    assert heading.split()[-len(names) :] == names
 
 
 @pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
