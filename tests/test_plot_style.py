@@ -57,6 +57,7 @@ def test_every_controller_of_quicgym_and_every_published_policy_has_a_look_of_it
 def test_names_are_shown_with_their_parameters_and_others_as_they_are() -> None:
     shown = [display_name(name) for name in ("ebcc:gamma=3", "bbr-smooth", "mine", "runs/a:b=1")]
     assert shown == ["eBCC:gamma=3", "BBR smooth", "mine", "runs/a:b=1"]
+    assert display_name("scal.cpython-311-x86_64-linux-gnu.so:scal") == "scal.so:scal"
     assert len(set(NAMES.values())) == len(NAMES)
 
 

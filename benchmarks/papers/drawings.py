@@ -12,6 +12,7 @@ import pandas as pd
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.paper import Figure, Paper
+from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.run import flow_traces
 from quicgym.output_folders import read_parquet
@@ -188,6 +189,7 @@ def _rows_over_time(
                 paper,
                 mean=figure.mean_of_flows,
                 title=title,
+                of=jobs,
             )
             if figure.difference_to:
                 panel = _differences(panel, paper.algorithms[figure.difference_to])
@@ -198,7 +200,7 @@ def _rows_over_time(
             if len(figure.scenarios) > 1:
                 heading = f"{heading}, {job.scenario.description}"
             traces = {job: read_traces(job, MOST_FLOWS)}
-            panels.append(_time_panel(traces, series, paper, mean=False, title=heading))
+            panels.append(_time_panel(traces, series, paper, mean=False, title=heading, of=jobs))
     starts = range(0, len(panels), PANELS_IN_A_ROW)
     return [panels[start : start + PANELS_IN_A_ROW] for start in starts]
 
@@ -223,7 +225,12 @@ def scenario_drawing(jobs: Sequence[RunJob]) -> Drawing:
     rows = [
         [
             _time_panel(
-                {job: flows}, series, None, mean=False, title="" if number else _label(job, None)
+                {job: flows},
+                series,
+                None,
+                mean=False,
+                title="" if number else _label(job, None),
+                of=jobs,
             )
             for job, flows in traces.items()
         ]
@@ -273,14 +280,23 @@ def _time_panel(
     *,
     mean: bool,
     title: str,
+    of: Sequence[RunJob],
 ) -> Panel:
+    """Returns a panel with the lines of some runs; `of` are all runs of the figure."""
     lines = []
     looks = looks_of(job.shown or "" for job in traces)
+    # By the label, which one entry of the legend has for all panels.
+    of_flows_with_labels = looks_of_flows(
+        {label: controller for job in of for label, controller in _labelled(job).items()}
+    )
     for job, of_flows in traces.items():
         label, look = _label(job, paper), looks[job.shown or ""]
         models = [*islice(job.scenario.single_flows(), len(of_flows))]
         flows = [
-            series.of_trace(trace, flow.max_datagram_bytes or job.scenario.max_datagram_bytes)
+            series.of_trace(
+                trace if mean else _until_its_end(trace, flow),
+                flow.max_datagram_bytes or job.scenario.max_datagram_bytes,
+            )
             for trace, (_, flow) in zip(of_flows, models, strict=True)
         ]
         if mean:
@@ -289,9 +305,8 @@ def _time_panel(
             flows = [(times, np.mean(values, axis=0))]
             names, drawn = [label], [look]
         elif any(flow.controller for _, flow in models):
-            own = {name: flow.controller or job.shown or "" for name, flow in models}
-            names = [f"{name}: {display_name(controller)}" for name, controller in own.items()]
-            drawn = [*looks_of_flows(own).values()]
+            names = [*islice(_labelled(job), len(flows))]
+            drawn = [of_flows_with_labels[name] for name in names]
         else:
             names, drawn = [label] * len(flows), shades(look, len(flows))
         shown: set[str] = set()
@@ -308,6 +323,17 @@ def _time_panel(
         lowest_y=None if series is SERIES["rtt"] else 0.0,
         base_rtt_ms=scenario.base_rtt_ms if series is SERIES["rtt"] else None,
     )
+
+
+def _labelled(job: RunJob) -> dict[str, str]:
+    """Returns the controller of each flow of a run, by the label that names both."""
+    own = {name: flow.controller or job.shown or "" for name, flow in job.scenario.single_flows()}
+    return {f"{name}: {display_name(controller)}": controller for name, controller in own.items()}
+
+
+def _until_its_end(trace: pd.DataFrame, flow: Flow) -> pd.DataFrame:
+    """Returns a flow's time series without what stays as it was after the flow has stopped."""
+    return trace if flow.stop_s is None else trace[trace["time_s"] <= flow.stop_s]
 
 
 def _bar_panel(

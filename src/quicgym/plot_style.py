@@ -142,12 +142,16 @@ NAMES = {
 }
 
 
+_PLATFORM = re.compile(r"\.(?:cpython-[^:/]*|abi3)\.so(?=:|$)")
+
+
 def display_name(name: str) -> str:
     """Returns how tables and figures show a controller or a policy, with its parameters.
 
-    A name that quicgym does not bring, such as a user's own, stays as it is.
+    A name that quicgym does not bring, such as a user's own, stays as it is, but for the platform
+    in the name of a compiled file.
     """
-    base, colon, parameters = name.partition(":")
+    base, colon, parameters = _PLATFORM.sub(".so", name).partition(":")
     return NAMES.get(base, base) + colon + parameters
 
 
