@@ -17,16 +17,16 @@ from typing import Literal, NamedTuple
 
 import gymnasium
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from quicgym import _core, controllers
-from quicgym.console import wide_console
+from quicgym.console import progress_bar, wide_console
 from quicgym.envs import Scenario, Simulation, load_scenario, make_vec, preset_action
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import DISCIPLINES, Access, DisciplineName, Link, Queue
 from quicgym.envs.scenarios.short_flows import ShortFlows
+from quicgym.envs.simulation.controller_choice import lacks_marks
 from quicgym.envs.simulation.simulation import ns3_version
 
 ROUNDS = 6
@@ -236,10 +236,12 @@ def packet_tasks() -> list[Callable[[], Costs]]:
     """Networks, controllers and disciplines; ns-3 only where this build has it."""
     tasks: list[Callable[[], Costs]] = [_bare_loop, _short_and_long]
     short = speed_scenario(1, 15, SHORT_S)
+    marking = speed_scenario(1, 15, SHORT_S, "dualpi2")  # for controllers that ask for marks
     for entry in controllers.catalogue():
         if entry.name != "bbr":
             name = f"native-{entry.name}-1x15mbps"
-            tasks.append(partial(_simulate, name, short, entry.name, "native"))
+            scenario = marking if lacks_marks(short, entry) else short
+            tasks.append(partial(_simulate, name, scenario, entry.name, "native"))
     for controller in ("newreno", "bbr"):
         for flows, rate, label in ((10, 100.0, "10x100mbps"), (100, 1000.0, "100x1gbps")):
             name = f"native-{controller}-{label}"
@@ -262,23 +264,24 @@ def packet_tasks() -> list[Callable[[], Costs]]:
     return tasks
 
 
-def _best(tasks: Sequence[Callable[[], Costs]]) -> Costs:
+def _best(title: str, tasks: Sequence[Callable[[], Costs]]) -> Costs:
     """Runs every task in every round; the lowest cost of each measurement, and what it counted."""
     best: Costs = {}
-    with Console(stderr=True).status("") as status:
+    with progress_bar() as progress:
+        bar = progress.add_task(title, total=ROUNDS * len(tasks))
         for number in range(ROUNDS):
-            for index, task in enumerate(tasks):
-                status.update(f"round {number + 1} of {ROUNDS}: {index + 1} of {len(tasks)}")
+            for task in tasks:
                 for name, cost in task().items():
                     if number > 0:
                         best[name] = min(best.get(name, cost), cost)
+                progress.advance(bar)
     return best
 
 
 def run_speed(format: Literal["table", "json"]) -> int:
     """Measures and prints; returns the exit status."""
     measured = {
-        kind: _best(tasks)
+        kind: _best(kind.counted, tasks)
         for kind, tasks in (
             (PACKETS, packet_tasks()), (SHORT_FLOWS, short_flow_tasks()), (STEPS, step_tasks()),
         )

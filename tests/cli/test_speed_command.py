@@ -10,6 +10,7 @@ from quicgym.benchmarks import speed
 from quicgym.envs.simulation.simulation import ns3_version
 
 
+@pytest.mark.filterwarnings("error::quicgym.envs.simulation.controller_choice.IdleEcnWarning")
 def test_speed_measures_everything(quicgym: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "ROUNDS", 2)  # the second is the first that counts
     monkeypatch.setattr(speed, "BARE_LOOP_PACKETS", 100_000)
