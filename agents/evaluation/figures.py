@@ -185,7 +185,9 @@ def _scenarios(entries: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> F
     different = np.argsort(behind.min(axis=1), kind="stable")[:MOST_SCENARIOS]
     rows = different[np.argsort(behind[different, 0], kind="stable")]
     behind, names = behind[rows], [names[row] for row in rows]
-    figure = Figure(figsize=(max(TWO_COLUMNS, 4.6 + 0.2 * len(entries)), 2.2 + 0.13 * len(names)))
+    # The names below stand upright, and the title of the colour bar takes 1.4 inches.
+    height = max(1.4, 0.7 + 0.13 * len(names)) + 0.075 * max(map(len, _names(entries)))
+    figure = Figure(figsize=(max(TWO_COLUMNS, 4.6 + 0.2 * len(entries)), height))
     axes = figure.subplots()
     lowest = min(float(np.percentile(behind, 5)), -1e-9)  # one collapse must not bleach the rest
     image = axes.imshow(behind, cmap=HEAT_MAP, vmin=lowest, vmax=0, aspect="auto")
@@ -193,5 +195,5 @@ def _scenarios(entries: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> F
     axes.set_xticks(range(len(entries)), _names(entries), rotation=90)
     labels = [f"{name}: {paths[name]}" if name in paths else name for name in names]
     axes.set_yticks(range(len(names)), labels, fontsize=6, color=BLACK)
-    figure.colorbar(image, label="mean reward − the best one's", extend="min", pad=0.01, aspect=40)
+    figure.colorbar(image, label="mean reward\n− the best one's", extend="min", pad=0.01, aspect=40)
     return figure

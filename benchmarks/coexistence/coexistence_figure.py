@@ -172,7 +172,7 @@ def _over_time(
                 alpha=1.0 if is_subject else 0.6,
             )
     axes.axhline(1, color=GREY, linewidth=0.6)
-    axes.set_title(f"{others_in_words(wanted)}, {in_words(wanted, FACTORS[1:])}")
+    axes.set_title(f"{others_in_words(wanted)},\n{in_words(wanted, FACTORS[1:])}")
     axes.set_xlabel("time (s)")
 
 

@@ -57,3 +57,14 @@ def test_the_numbers_of_an_axis_do_not_overlap(monkeypatch: pytest.MonkeyPatch) 
     for axes in figure.axes:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
         assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
+
+
+def test_names_and_the_title_of_the_colour_bar_fit_one_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(figures, "_names", lambda entries: ["x" * figures.LONGEST_NAME] * 2)
+    (figure,) = drawn(monkeypatch, np.array([[0.5], [0.3]]), ["scenarios"])
+    figure.draw_without_rendering()
+    for text in (*figure.axes[0].get_xticklabels(), figure.axes[1].yaxis.label):
+        box = text.get_window_extent()
+        assert box.y0 >= 0 and box.y1 <= figure.bbox.height
