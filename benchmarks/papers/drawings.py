@@ -189,7 +189,7 @@ def _rows_over_time(
                 paper,
                 mean=figure.mean_of_flows,
                 title=title,
-                of=jobs,
+                all_jobs=jobs,
             )
             if figure.difference_to:
                 panel = _differences(panel, paper.algorithms[figure.difference_to])
@@ -200,7 +200,9 @@ def _rows_over_time(
             if len(figure.scenarios) > 1:
                 heading = f"{heading}, {job.scenario.description}"
             traces = {job: read_traces(job, MOST_FLOWS)}
-            panels.append(_time_panel(traces, series, paper, mean=False, title=heading, of=jobs))
+            panels.append(
+                _time_panel(traces, series, paper, mean=False, title=heading, all_jobs=jobs)
+            )
     starts = range(0, len(panels), PANELS_IN_A_ROW)
     return [panels[start : start + PANELS_IN_A_ROW] for start in starts]
 
@@ -230,7 +232,7 @@ def scenario_drawing(jobs: Sequence[RunJob]) -> Drawing:
                 None,
                 mean=False,
                 title="" if number else _label(job, None),
-                of=jobs,
+                all_jobs=jobs,
             )
             for job, flows in traces.items()
         ]
@@ -280,15 +282,11 @@ def _time_panel(
     *,
     mean: bool,
     title: str,
-    of: Sequence[RunJob],
+    all_jobs: Sequence[RunJob],
 ) -> Panel:
-    """Returns a panel with the lines of some runs; `of` are all runs of the figure."""
+    """Returns a panel with the lines of some runs; `all_jobs` are those of the figure."""
     lines = []
     looks = looks_of(job.shown or "" for job in traces)
-    # By the label, which one entry of the legend has for all panels.
-    of_flows_with_labels = looks_of_flows(
-        {label: controller for job in of for label, controller in _labelled(job).items()}
-    )
     for job, of_flows in traces.items():
         label, look = _label(job, paper), looks[job.shown or ""]
         models = [*islice(job.scenario.single_flows(), len(of_flows))]
@@ -305,8 +303,11 @@ def _time_panel(
             flows = [(times, np.mean(values, axis=0))]
             names, drawn = [label], [look]
         elif any(flow.controller for _, flow in models):
+            # By the label, which one entry of the legend has for all panels.
+            labelled = {name: of for each in all_jobs for name, of in _labelled(each).items()}
+            looks_of_labels = looks_of_flows(labelled)
             names = [*islice(_labelled(job), len(flows))]
-            drawn = [of_flows_with_labels[name] for name in names]
+            drawn = [looks_of_labels[name] for name in names]
         else:
             names, drawn = [label] * len(flows), shades(look, len(flows))
         shown: set[str] = set()
