@@ -17,7 +17,6 @@ A trace is a sample: the mean of a short one differs from the process's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +26,6 @@ TICK_MS = 20
 PACKET_BITS = 1500 * 8
 """Size of the packet that one line of a mahimahi trace lets go."""
 MOST_PACKETS = 20_000_000
-WINDOW_MS = 100
 
 
 @dataclass(frozen=True)
@@ -121,33 +119,3 @@ def cellular_trace(model: CellularModel, duration_ms: int, seed: int) -> np.ndar
     counts = rng.poisson(packet_rates(model, duration_ms, rng) / 1e3)
     counts[-1] = max(counts[-1], 1)
     return np.repeat(np.arange(1, duration_ms + 1), counts)
-
-
-@dataclass(frozen=True)
-class TraceSummary:
-    """Summarises the packets of a trace; the percentiles are over windows of 100 ms."""
-
-    packets: int
-    duration_s: float
-    mean_mbps: float
-    percentiles_mbps: dict[int, float]
-    silent_percent: float
-    """Percentage of the windows in which nothing may go."""
-
-
-def summarize(times_ms: Sequence[int] | np.ndarray) -> TraceSummary:
-    """Summarizes a mahimahi trace: times in ms at which a packet may go; not empty."""
-    duration_ms = int(times_ms[-1])
-    # The window that a moment ends or lies in; a last window that is cut short is left out.
-    windows = np.maximum(np.asarray(times_ms) - 1, 0) // WINDOW_MS
-    counts = np.bincount(windows)[: max(1, duration_ms // WINDOW_MS)]
-    rates = counts * PACKET_BITS / (min(WINDOW_MS, duration_ms) * 1e3)
-    return TraceSummary(
-        packets=len(times_ms),
-        duration_s=duration_ms / 1e3,
-        mean_mbps=len(times_ms) * PACKET_BITS / (duration_ms * 1e3),
-        percentiles_mbps={
-            share: float(np.percentile(rates, share)) for share in (5, 25, 50, 75, 95)
-        },
-        silent_percent=100 * float(np.mean(counts == 0)),
-    )

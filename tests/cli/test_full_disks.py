@@ -58,7 +58,6 @@ WRITERS = {
     ),
     "league": Writer(f"league ./league.yaml --policies newreno {JOBS}"),
     "real": Writer("real --scenario ./path.yaml --controller cubic --out out --qlog out/qlog"),
-    "trace": Writer("trace out/link.trace"),
     "train": Writer("train tiny.yaml --out out", (60, 6_000)),
     "sweep": Writer("sweep sweep.yaml --out out", (60,)),
 }  # fmt: skip

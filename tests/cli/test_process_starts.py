@@ -21,7 +21,6 @@ STARTS = {
     "controllers": "gamma",
     "parity --chain --networks 1 --discipline drop-tail": "1 of 1 equal to the nanosecond",
     "scenarios": "ebcc-bandwidth-17.5",
-    "trace link.trace --duration-s 1": "",
 }
 """Command lines and what they print. Tests of the other commands start processes, too."""
 

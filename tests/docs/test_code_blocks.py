@@ -311,8 +311,8 @@ def test_targets_extras_and_programs_exist() -> None:
 
 def test_commands_are_found_and_a_wrong_one_fails() -> None:
     assert len(COMMANDS) > 60
-    loop = "!for seed in 1 2; do quicgym trace cell-$seed.trace > /dev/null; done"
-    assert list(commands_in(loop)) == [["trace", "cell-1.trace"]]
+    loop = "!for seed in 1 2; do quicgym evaluate --policy mine-$seed > /dev/null; done"
+    assert list(commands_in(loop)) == [["evaluate", "--policy", "mine-1"]]
     for wrong in (
         ["evaluate", "--polices", "cubic"],
         ["evalate"],

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from conftest import Command
 
 from quicgym.envs.scenarios.cellular_trace import (
     MODELS,
@@ -15,9 +12,7 @@ from quicgym.envs.scenarios.cellular_trace import (
     CellularModel,
     cellular_trace,
     packet_rates,
-    summarize,
 )
-from quicgym.envs.scenarios.traces import read_mahimahi
 
 HOUR_MS = 3_600_000
 STEADY = CellularModel(mean_mbps=6.0, between_outages_s=1e12)
@@ -97,47 +92,3 @@ def test_a_trace_is_in_order_and_as_long_as_asked(mean_mbps: float, duration_ms:
         times = cellular_trace(CellularModel(mean_mbps), duration_ms, seed)
         assert times[0] >= 1 and times[-1] == duration_ms
         assert (np.diff(times) >= 0).all()
-
-
-def test_a_summary() -> None:
-    # A packet in each of ten milliseconds, then nothing, then two at the end of the third window.
-    summary = summarize([*range(1, 11), 300, 300])
-    assert (summary.packets, summary.duration_s) == (12, 0.3)
-    assert summary.mean_mbps == pytest.approx(12 * 12_000 / 0.3 / 1e6)
-    assert summary.percentiles_mbps[50] == pytest.approx(2 * 12_000 / 0.1 / 1e6)
-    assert summary.silent_percent == pytest.approx(100 / 3)
-
-
-def test_the_command_writes_what_a_scenario_reads(quicgym: Command, tmp_path: Path) -> None:
-    done = quicgym("trace", "my.trace", "--model", "3g", "--mean-mbps", "4", "--seed", "7")
-    times = read_mahimahi(tmp_path / "my.trace")
-    summary = summarize(times)
-    assert summary.duration_s == 60
-    assert f"{len(times)} packets" in done.stdout
-    assert f"mean {summary.mean_mbps:.2f} Mbps" in done.stdout
-    assert f"p50 {summary.percentiles_mbps[50]:.2f}" in done.stdout
-
-
-def test_a_file_is_never_replaced_unasked(quicgym: Command, tmp_path: Path) -> None:
-    path = tmp_path / "my.trace"
-    path.write_text("1\n")
-    done = quicgym("trace", path, status=2)
-    assert f"{path} exists; give another name, or --force" in done.stderr
-    assert path.read_text() == "1\n"
-    assert quicgym("trace", path, "--force", "--duration-s", "1").returncode == 0
-    assert read_mahimahi(path)[-1] == 1000
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["my.trace", "--model", "6g"], ["'6g'", "lte, 3g"]),
-        (["my.trace", "--mean-mbps", "1e6"], ["1e+06 Mbps", "lower rate"]),
-        (["my.trace", "--mean-mbps", "nan"], ["mean-mbps|nan Mbps"]),  # Typer's words, or ours
-        (["missing/my.trace"], ["missing/my.trace", "existing folder"]),
-    ],
-)
-def test_bad_input(quicgym: Command, arguments: list[str], expected: list[str]) -> None:
-    done = quicgym("trace", *arguments, status=2)
-    for texts in expected:
-        assert any(text in done.stderr for text in texts.split("|"))
