@@ -1,5 +1,7 @@
 """A published policy from a run of `quicgym train`: its files, and its line of the leaderboard.
 
+    make reports ARGS="publish results/train/window-seed0"
+
 A published policy is `NAME.json` (what it is, where it comes from, the evaluation that backs it,
 the checksum of its weights), `NAME.safetensors` (the weights) and a line of a `leaderboard.yaml`.
 In a checkout these go where quicgym keeps its own; with a folder of the user's, all go there.
@@ -7,13 +9,15 @@ In a checkout these go where quicgym keeps its own; with a folder of the user's,
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import typer
 import yaml
 
 from quicgym import controllers
@@ -24,6 +28,7 @@ from quicgym.agents.evaluation.training_summary import (
     Summary,
     difference_in_words,
 )
+from quicgym.benchmarks import options
 from quicgym.benchmarks.leaderboard import load_entries
 from quicgym.benchmarks.leaderboard_data import Entry
 from quicgym.console import say
@@ -62,23 +67,45 @@ class _Target(NamedTuple):
 
 
 def publish(
-    run: Path,
-    *,
-    name: str | None = None,
-    evaluation: Path | None = None,
-    out: Path | None = None,
-    force: bool = False,
-    workers: int = 1,
-    suite: str = SUITE,
-    seeds: int = SEEDS,
-    command: str = "",
-) -> int:
-    """Publishes the best policy of a finished training run.
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The folder that `quicgym train` has written.")
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Publish the policy under this name. Default: the run's name with its seed.",
+        ),
+    ] = None,
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The folder of the `quicgym evaluate` that backs the policy. Default: evaluate it "
+            "on --suite with --seeds, into RUN/heldout.",
+        ),
+    ] = None,
+    suite: Annotated[
+        str, typer.Option(metavar="NAME", help="Without --evaluation, evaluate the policy on this.")
+    ] = SUITE,
+    seeds: options.Seeds = SEEDS,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the policy and its leaderboard.yaml to this folder. Default: into the "
+            "checkout of quicgym around the current folder.",
+        ),
+    ] = None,
+    jobs: options.Jobs = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a policy that has this name.")
+    ] = False,
+) -> None:
+    """Publish the best policy of a training run, with its line of the leaderboard.
 
-    The arguments are the options of `quicgym publish`; returns the exit status. Without an
-    `evaluation` of this policy, which is a folder of `quicgym evaluate`, the policy is evaluated on
-    `suite`; an interrupted one continues.
-    RunError, PublishError, PolicyError or LeaderboardError says why nothing is published.
+    The command refuses a run that learned nothing according to its summary.json. In a checkout the
+    files go to agents/policies/pretrained and the line to configs/leaderboard.yaml.
     """
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
     from quicgym.agents.policies.learned import load_policy
@@ -93,9 +120,9 @@ def publish(
     policy = load_policy(folder.policy_path)
     _check_learned(folder, policy.description.sha256)
     if evaluation is None:
-        status = _evaluate(folder, suite, seeds, workers, command)
+        status = _evaluate(folder, suite, seeds, jobs or os.cpu_count() or 1)
         if status:
-            return status
+            raise typer.Exit(status)
         evaluation = folder.directory / EVALUATION_FOLDER
     backing = _backing(evaluation, folder, fingerprint_of("", policy))
     description = replace(policy.description, evaluation=backing)
@@ -117,7 +144,6 @@ def publish(
             "changed there; give another folder with --out"
         ) from None
     _report(target, description.evaluation or {})
-    return 0
 
 
 def _config_of(folder: RunFolder) -> dict[str, Any]:
@@ -205,7 +231,7 @@ def _check_free(target: _Target, name: str, force: bool) -> None:
         )
 
 
-def _evaluate(run: RunFolder, suite: str, seeds: int, workers: int, command: str) -> int:
+def _evaluate(run: RunFolder, suite: str, seeds: int, workers: int) -> int:
     """Evaluates the policy into the run's folder; returns the exit status."""
     folder = run.directory / EVALUATION_FOLDER
     say(f"evaluating on {suite} with seeds 0 to {seeds - 1}, into {folder}:")
@@ -218,7 +244,10 @@ def _evaluate(run: RunFolder, suite: str, seeds: int, workers: int, command: str
         workers=workers,
         resume=True,
         keep_series=False,
-        command=command,
+        command=shlex.join(
+            ["quicgym", "evaluate", "--policy", str(run.policy_path), "--suite", suite]
+            + ["--seeds", str(seeds)]
+        ),
     )
     if result.document is None:
         return 130

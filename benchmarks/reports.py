@@ -2,6 +2,7 @@
 
     python -m quicgym.benchmarks.reports                         # those of simulations
     python -m quicgym.benchmarks.reports leaderboard --engine native --seeds 2
+    python -m quicgym.benchmarks.reports publish RUN             # a policy, with its line there
 
 Each report is a command with its own options. They take hours, and `--resume` continues
 after an interruption. docs/reports keeps the pages whose numbers a release publishes.
@@ -20,13 +21,14 @@ from quicgym.benchmarks.checklist.checklist_reports import checklists
 from quicgym.benchmarks.coexistence.coexistence_report import coexistence
 from quicgym.benchmarks.leaderboard import leaderboard
 from quicgym.benchmarks.league.league_report import leagues
+from quicgym.benchmarks.publish import publish
 from quicgym.errors import UserError
 
 # The leaderboard shows what attacks have found.
 SIMULATED = (attacks, leaderboard, checklists, coexistence, leagues)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-for report in SIMULATED:
+for report in (*SIMULATED, publish):
     app.command(report.__name__)(report)
 # Those of other packages need a real stack or a kernel, so they run only by name.
 for name, report in plugins.load_all("report").items():

@@ -135,7 +135,7 @@ def verdict(summary: Summary) -> list[str]:
             else f"best − start is {difference_in_words(best)}, and that interval is not above 0"
         )
         lines += [
-            f"Nothing was learned: {what}. `quicgym publish` refuses this run.",
+            f"Nothing was learned: {what}.",
             "Try more steps, a smaller hyperparameters.learning_rate or start.std, another seed, "
             "or an algorithm that replays paths (grpo, aggrevate). More "
             "evaluation.comparison_paths make the interval smaller.",
@@ -147,7 +147,7 @@ def verdict(summary: Summary) -> list[str]:
             )
     if summary.paths < ENOUGH_PATHS:
         lines.append(
-            f"These are only {summary.paths} paths, for a quick trial; `quicgym publish` asks for "
+            f"These are only {summary.paths} paths, for a quick trial; a statement needs "
             f"{ENOUGH_PATHS:,} or more (evaluation.comparison_paths)."
         )
     return lines

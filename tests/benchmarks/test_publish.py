@@ -1,22 +1,23 @@
-"""`quicgym publish`: from a training run to a policy that others load, and a line of the list."""
+"""Publishing: from a training run to a policy that others load, and a line of the list."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
-from conftest import Command
-from helpers.commands import run_in_copy, says
+from helpers.commands import check_end, run_in_copy, says
 from helpers.training import write_config
 
 from quicgym import load_policy, load_scenario
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.benchmarks.leaderboard import LEADERBOARD, load_entries
+from quicgym.benchmarks.reports import main
 
 pytestmark = pytest.mark.train
 
@@ -51,18 +52,34 @@ def work(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "work"))
 
 
+Publish = Callable[..., CompletedProcess[str]]
+
+
 @pytest.fixture
-def publish(work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Publishes the run of the copy."""
+def publish(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Publish:
+    """Publishes the run of the copy, as a user does in a folder."""
+
+    def call(*arguments: str, run: str = "run", status: int = 0) -> CompletedProcess[str]:
+        command = ["reports", "publish", run, *arguments]
+        monkeypatch.setattr(sys, "argv", command)
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        return check_end(
+            CompletedProcess(command, int(end.value.code or 0), *capfd.readouterr()), status
+        )
+
     monkeypatch.chdir(work)
-    return partial(quicgym, "publish", "run")
+    return call
 
 
 BACKED = ("--evaluation", "evaluated", "--out", "mine")
 
 
 def test_a_published_policy_is_loaded_and_decides_as_the_run_s(
-    work: Path, publish: Command
+    work: Path, publish: Publish
 ) -> None:
     publish(*BACKED)
     assert sorted(path.name for path in (work / "mine").iterdir()) == [
@@ -78,7 +95,7 @@ def test_a_published_policy_is_loaded_and_decides_as_the_run_s(
 
 
 def test_the_description_has_the_evaluation_that_backs_the_policy(
-    work: Path, publish: Command
+    work: Path, publish: Publish
 ) -> None:
     publish(*BACKED)
     description = load_policy(work / "mine/tiny-seed0.json").description
@@ -96,7 +113,7 @@ def test_the_description_has_the_evaluation_that_backs_the_policy(
     assert description.training["seed"] == 0
 
 
-def test_the_list_names_the_policy_and_how_it_was_trained(work: Path, publish: Command) -> None:
+def test_the_list_names_the_policy_and_how_it_was_trained(work: Path, publish: Publish) -> None:
     publish(*BACKED)
     (entry,) = load_entries(work / "mine/leaderboard.yaml")
     assert (entry.name, entry.kind, entry.group) == ("tiny-seed0", "learned", "tiny")
@@ -104,43 +121,37 @@ def test_the_list_names_the_policy_and_how_it_was_trained(work: Path, publish: C
     assert entry.note.startswith("`quicgym train ") and "--out" not in entry.note
 
 
-def test_in_a_checkout_the_list_gets_a_line_and_keeps_its_comments(work: Path) -> None:
+def test_in_a_checkout_the_list_gets_a_line_and_keeps_its_comments(
+    work: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkout = work / "checkout"
     (checkout / "agents/policies/pretrained").mkdir(parents=True)
     (checkout / "configs").mkdir()
     shutil.copy(LEADERBOARD, checkout / "configs/leaderboard.yaml")
     before = LEADERBOARD.read_text()
-    arguments = ("../../run", "--evaluation", "../../evaluated", "--name", "mine")
-    run_in_copy(checkout / "configs", "publish", *arguments)
+    monkeypatch.chdir(checkout / "configs")
+    publish("--evaluation", "../../evaluated", "--name", "mine", run="../../run")
     after = (checkout / "configs/leaderboard.yaml").read_text()
     assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 1
     assert load_entries(checkout / "configs/leaderboard.yaml")[-1].policy == "mine"
     assert load_policy(checkout / "agents/policies/pretrained/mine.json").description
 
 
-def test_without_an_evaluation_the_policy_is_evaluated(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from quicgym.benchmarks.publish import publish
-
-    monkeypatch.chdir(work)
-    status = publish(Path("run"), out=Path("mine"), suite="suite.yaml", seeds=2, command="test")
-    assert status == 0
+def test_without_an_evaluation_the_policy_is_evaluated(work: Path, publish: Publish) -> None:
+    measured = ("--suite", "suite.yaml", "--seeds", "2", "--jobs", "1", "--out", "mine")
+    publish(*measured)
     backing = load_policy(work / "mine/tiny-seed0.json").description.evaluation
-    assert (backing["suite"], backing["seeds"], backing["command"]) == (
-        "suite.yaml",
-        [0, 1],
-        "test",
-    )
+    assert (backing["suite"], backing["seeds"]) == ("suite.yaml", [0, 1])
+    assert backing["command"].endswith("--suite suite.yaml --seeds 2")
     document = json.loads((work / "evaluated/evaluation.json").read_text())
     entry = next(entry for entry in document["policies"] if entry["policy"] == "run")
     assert backing["iqm_reward"] == entry["iqm_reward"]
     runs = (work / "run/heldout/runs.jsonl").read_text()
-    again = publish(Path("run"), name="other", out=Path("mine"), suite="suite.yaml", seeds=2)
-    assert again == 0 and (work / "run/heldout/runs.jsonl").read_text() == runs
+    publish(*measured, "--name", "other")
+    assert (work / "run/heldout/runs.jsonl").read_text() == runs
 
 
-def test_nothing_is_replaced_unless_asked(work: Path, publish: Command) -> None:
+def test_nothing_is_replaced_unless_asked(work: Path, publish: Publish) -> None:
     publish(*BACKED)
     before = {path: path.read_bytes() for path in (work / "mine").iterdir()}
     says(publish(*BACKED, status=2), "mine/tiny-seed0.json: is there already", "--force")
@@ -209,7 +220,7 @@ def do_nothing(work: Path) -> None:
     ],
 )
 def test_what_cannot_be_published_is_refused_and_nothing_is_written(
-    work: Path, publish: Command, prepare, arguments: tuple[str, ...], expected: list[str]
+    work: Path, publish: Publish, prepare, arguments: tuple[str, ...], expected: list[str]
 ) -> None:
     prepare(work)
     before = sorted(work.rglob("*"))
