@@ -1,20 +1,19 @@
-"""Behaviour cloning and implicit Q-learning from a dataset of `quicgym record`, in plain PyTorch.
+"""Behaviour cloning and implicit Q-learning from a recorded dataset, in plain PyTorch.
 
-    quicgym record --policy keep=window_policies.py:keep sometimes=window_policies.py:sometimes \
-        --suite training-50 --seeds 300 --out datasets
-    MINARI_DATASETS_PATH=$PWD/datasets python offline_rl.py quicgym/window-training-50-v0
+    python offline_rl.py
     quicgym evaluate --policy keep=window_policies.py:keep sometimes=window_policies.py:sometimes \
         offline_rl.py:cloned offline_rl.py:implicit_q --suite training-50 --seeds 1000 --versus keep
 
 Behaviour cloning imitates the policies that recorded. Implicit Q-learning (Kostrikov, Nair and Levine
 2021, arXiv:2110.06169) learns from the recorded rewards which of the recorded actions were the better
 ones. Neither steps an environment. The dataset has a choice of Window-v1 in each decision: one of
-13 factors for the window. docs/how-to/offline.md has results.
+13 factors for the window. Without the name of a dataset the first run records one into ./datasets.
 """  # noqa: E501 (commands)
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +24,13 @@ import torch
 from torch import Tensor, nn
 
 import quicgym
+from quicgym.agents.evaluation.recording import MINARI_FOLDER, record
 
 DECISIONS = quicgym.Decisions("quicgym/Window-v1")
 FOLDER = Path(".")
+DATASETS = Path("datasets")
+POLICIES = Path(__file__).with_name("window_policies.py")
+RECORDED = [f"{name}={POLICIES}:{name}" for name in ("keep", "sometimes")]
 MINIBATCH, LEARNING_RATE = 512, 1e-3
 GAMMA = 0.95  # a reward follows an action within a few round trips
 EXPECTILE = 0.8  # of the values that V is for an observation: 0.5 is the mean of the dataset
@@ -186,16 +189,24 @@ def implicit_q() -> nn.Sequential:
 decisions = DECISIONS  # of both, for `quicgym evaluate`
 
 
+def recorded() -> str:
+    """Returns the name of this example's own dataset, which the first call records."""
+    os.environ[MINARI_FOLDER] = str(DATASETS.resolve())
+    known = minari.list_local_datasets()
+    return next(iter(known)) if known else record(RECORDED, "training-50", 300, DATASETS)[0]
+
+
 def main() -> None:
     """Trains both from the same dataset, and saves the actors."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("dataset", help="Minari's name of it")
+    parser.add_argument("dataset", nargs="?", help="Minari's name of it")
     parser.add_argument("--steps", type=int, default=4000, help="of the optimizer")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(1)  # the networks are small
-    data = load(options.dataset)
-    print(f"{options.dataset}: {len(data.actions):,} decisions, reward {data.rewards.mean():.4f}")
+    dataset = options.dataset or recorded()
+    data = load(dataset)
+    print(f"{dataset}: {len(data.actions):,} decisions, reward {data.rewards.mean():.4f}")
     for name, learn in ALGORITHMS.items():
         torch.manual_seed(options.seed)
         begin_cpu_s = time.process_time()

@@ -53,7 +53,6 @@ def record(
     *,
     environment: str | None = None,
     trust_zip: bool = False,
-    command: str = "",
 ) -> tuple[str, int, int]:
     """Writes a dataset, with a progress bar on standard error.
 
@@ -67,7 +66,6 @@ def record(
         environment: Environment of policies that are none's own; None: that of the first learned
             policy, or Tuning-v1.
         trust_zip: Whether to accept a model of Stable-Baselines3, see `load_policy`.
-        command: The command line, to be kept with the dataset.
 
     Returns:
         The dataset's name, its episodes and its steps.
@@ -83,7 +81,7 @@ def record(
         from minari.data_collector import EpisodeBuffer
         from minari.dataset.minari_dataset import parse_dataset_id
     except ImportError as error:
-        raise MissingExtraError("quicgym record needs Minari", "offline") from error
+        raise MissingExtraError("recording a dataset needs Minari", "offline") from error
 
     refuse_held_out("suite", suite, UserError)
     entries = parts_of(load_suite(suite))
@@ -93,12 +91,12 @@ def record(
     try:
         parse_dataset_id(name)
     except ValueError as error:
-        raise RunError(f"--dataset {name}: {error}") from None
+        raise RunError(f"dataset={name!r}: {error}") from None
     os.environ[MINARI_FOLDER] = str(directory.resolve())  # Minari needs a whole path
     if name in minari.list_local_datasets():
         raise RunError(
-            f"{directory}: has a dataset {name} already; give another name with --dataset, or "
-            "another folder with --out"
+            f"{directory}: has a dataset {name} already; give another name with dataset=, or "
+            "another folder"
         )
     arguments = {key: value for key, value in decisions.arguments.items() if value is not None}
     if len(entries) == 1 and suite in (*distribution_names(), *scenario_names()):
@@ -106,7 +104,7 @@ def record(
     spec = gymnasium.make(id, **arguments).spec
     chosen_seeds = range(FIRST_SEED, FIRST_SEED + seeds)
     cells = [(scenario_of(entry, seed), seed) for entry in entries for seed in chosen_seeds]
-    create = functools.partial(_create, minari, name, spec, suite, policies, command)
+    create = functools.partial(_create, minari, name, spec, suite, seeds, policies)
     try:
         written = _play_and_write(chosen, cells, create, EpisodeBuffer)
     except BaseException:
@@ -149,8 +147,8 @@ def _create(
     name: str,
     spec: Any,
     suite: str,
+    seeds: int,
     policies: Sequence[str],
-    command: str,
     buffers: list[Any],
 ) -> Any:
     with warnings.catch_warnings():  # it asks for an author and a link
@@ -161,9 +159,10 @@ def _create(
             env=spec,
             algorithm_name=", ".join(policies),
             description=(
-                f"Episodes of {', '.join(policies)} on {suite}, by `{command}` with quicgym "
-                f"{__version__} at commit {_core.commit}. The reward is fair-throughput. Each "
-                "episode's metadata has policy, scenario, seed and flow."
+                f"Episodes of {', '.join(policies)} on {suite} with {seeds} seeds from "
+                f"{FIRST_SEED} on, by quicgym {__version__} at commit {_core.commit}. The "
+                "reward is fair-throughput. Each episode's metadata has policy, scenario, seed and "
+                "flow."
             ),
             data_format="arrow",
             requirements=[f"quicgym=={__version__}"],
@@ -180,7 +179,7 @@ def _policies(
     decisions = replace(decisions, reward_interval_ms=REWARD_INTERVAL_MS)
     if environment is not None and Decisions(environment).environment != decisions.environment:
         raise UserError(
-            f"--environment {environment}: {own[0]} is a policy of {decisions.environment}; leave "
+            f"environment={environment!r}: {own[0]} is a policy of {decisions.environment}; leave "
             "it out, or record the policies apart"
         )
     policies: dict[str, Policy] = {}

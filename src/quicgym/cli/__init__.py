@@ -92,7 +92,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {  # the groups and the order of `quicgym
         "baselines", "papers", "evaluate", "coexist", "league", "checklist", "attack", "compare",
         "plot",
     ),
-    "Train": ("train", "sweep", "record", "import_agent"),
+    "Train": ("train", "sweep", "import_agent"),
     "Simulate": ("scenarios", "controllers", "serve", "parity", "speed"),
     "Real networks": ("real", "link"),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`quicgym record`: the dataset is read by Minari's own functions, and is what was played."""
+"""Recording: the dataset is read by Minari's own functions, and is what was played."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from conftest import Command
 
 import quicgym
-from quicgym.agents.evaluation.recording import FIRST_SEED
+from quicgym.agents.evaluation.recording import FIRST_SEED, record
 from quicgym.agents.evaluation.rollouts import play_all
 from quicgym.agents.policies import find_policy
+from quicgym.errors import UserError
 
 minari = pytest.importorskip("minari")
 
@@ -34,15 +34,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def recorded(quicgym: Command, *arguments: Any, suite: str = "pair.yaml", seeds: int = 2) -> Any:
-    done = quicgym("record", "--suite", suite, "--seeds", seeds, "--out", "data", *arguments)
-    (name,) = minari.list_local_datasets()
-    assert f"the dataset {name} has" in done.stdout
-    return minari.load_dataset(name)
+def recorded(*policies: str, suite: str = "pair.yaml", seeds: int = 2) -> Any:
+    name, episodes, steps = record(policies, suite, seeds, Path("data"))
+    dataset = minari.load_dataset(name)
+    assert (dataset.total_episodes, dataset.total_steps) == (episodes, steps)
+    return dataset
 
 
-def test_a_dataset_has_the_steps_of_the_environment(quicgym: Command, folder: Path) -> None:
-    dataset = recorded(quicgym, "--policy", "window", "random")
+def test_a_dataset_has_the_steps_of_the_environment(folder: Path) -> None:
+    dataset = recorded("window", "random")
     assert dataset.total_episodes == 2 * 2 * 2  # policies, seeds, flows
     episodes = list(dataset.iterate_episodes())
     where = list(dataset.storage.get_episode_metadata(range(8)))
@@ -73,8 +73,8 @@ def quicgym_scenario() -> Any:
     return quicgym.load_scenario("pair.yaml")
 
 
-def test_every_recorded_episode_is_played_again_by_its_seed(quicgym: Command, folder: Path) -> None:
-    dataset = recorded(quicgym, "--policy", "window", suite="training-50", seeds=4)
+def test_every_recorded_episode_is_played_again_by_its_seed(folder: Path) -> None:
+    dataset = recorded("window", suite="training-50", seeds=4)
     environment = dataset.recover_environment()
     about = dataset.storage.get_episode_metadata(range(4))
     for episode, where in zip(dataset.iterate_episodes(), about, strict=True):
@@ -84,18 +84,16 @@ def test_every_recorded_episode_is_played_again_by_its_seed(quicgym: Command, fo
             assert environment.step(action)[1] == reward
 
 
-def test_the_environment_comes_back_with_what_the_policy_decides_on(
-    quicgym: Command, folder: Path
-) -> None:
-    dataset = recorded(quicgym, "--policy", "window", suite="ebcc-single", seeds=1)
+def test_the_environment_comes_back_with_what_the_policy_decides_on(folder: Path) -> None:
+    dataset = recorded("window", suite="ebcc-single", seeds=1)
     environment = dataset.recover_environment().unwrapped
     assert environment.observation_space == dataset.observation_space
     assert environment.spec.kwargs["observations"] == "recent"
     assert environment.spec.kwargs["scenario"] == "ebcc-single"
 
 
-def test_controllers_are_the_actions_that_do_the_same(quicgym: Command, folder: Path) -> None:
-    dataset = recorded(quicgym, "--policy", "bbr", "ebcc", seeds=1)
+def test_controllers_are_the_actions_that_do_the_same(folder: Path) -> None:
+    dataset = recorded("bbr", "ebcc", seeds=1)
     assert dataset.env_spec.id == "quicgym/Tuning-v1"
     environment: Any = gymnasium.make("quicgym/Tuning-v1").unwrapped
     for episode, about in zip(
@@ -106,23 +104,24 @@ def test_controllers_are_the_actions_that_do_the_same(quicgym: Command, folder: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("policies", "changes", "words"),
     [
-        (("--policy", "cubic", "window"), "cubic: has no actions in quicgym/Window-v1"),
-        (("--policy", "window", "tuning"), "a dataset has one environment"),
-        (("--policy", "window", "--environment", "tuning"), "window is a policy of window"),
-        (("--policy", "window", "--suite", "heldout"), "for evaluation alone"),
-        (("--policy", "window", "--dataset", "a b"), "--dataset a b"),
+        (["cubic", "window"], {}, "cubic: has no actions in quicgym/Window-v1"),
+        (["window", "tuning"], {}, "a dataset has one environment"),
+        (["window"], {"environment": "tuning"}, "window is a policy of window"),
+        (["window"], {"suite": "heldout"}, "for evaluation alone"),
+        (["window"], {"dataset": "a b"}, "dataset='a b'"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused(
-    arguments: tuple[str, ...], words: str, quicgym: Command, folder: Path
+    policies: list[str], changes: dict[str, Any], words: str, folder: Path
 ) -> None:
-    arguments = ("--suite", "pair.yaml", "--seeds", "1", "--out", "data", *arguments)
-    assert words in quicgym("record", *arguments, status=2).stderr
+    arguments = {"suite": "pair.yaml", "seeds": 1, "directory": Path("data"), **changes}
+    with pytest.raises(UserError, match=words):
+        record(policies, **arguments)
 
 
-def test_a_dataset_is_not_overwritten(quicgym: Command, folder: Path) -> None:
-    arguments = ("--policy", "bbr", "--suite", "pair.yaml", "--seeds", "1", "--out", "data")
-    quicgym("record", *arguments)
-    assert "has a dataset" in quicgym("record", *arguments, status=2).stderr
+def test_a_dataset_is_not_overwritten(folder: Path) -> None:
+    recorded("bbr", seeds=1)
+    with pytest.raises(UserError, match="has a dataset"):
+        recorded("bbr", seeds=1)
