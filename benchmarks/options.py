@@ -85,7 +85,7 @@ Scenario = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=complete_scenarios,
-        help="Run these networks: names from `quicgym scenarios` or paths of YAML files.",
+        help="Run these networks: names from `quicgym show scenarios` or paths of YAML files.",
     ),
 ]
 Suite = Annotated[
@@ -194,7 +194,7 @@ Controller = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=complete_controllers,
-        help="Use these controllers: names from `quicgym controllers`, also with parameters "
+        help="Use these controllers: names from `quicgym show controllers`, also with parameters "
         "(ebcc:gamma=3), your own classes (file.py:Class, package.module:Class, or "
         "library.so:name in C++), or agents that `quicgym import-agent` wrote (agent.json).",
     ),

@@ -46,7 +46,7 @@ class TuningEnv(CongestionControlEnv):
     | 4–11 | gain_1 … gain_8    | 2^a times BBR's 1.25, 0.75, 1, 1, 1, 1, 1, 1; phases after them have 1 | half | BBR's | twice |
     | 12   | alpha              | 1 - 10^(3 - 6 abs a), to 3 decimals; 0 up to abs a = 1/2; below 0 RTprop keeps its first sample | 0.999 | 0 | 0.999 |
 
-    A γ of infinity never acts, and an α of 0 leaves BBR its lowest RTT. `quicgym controllers bbr`
+    A γ of infinity never acts, and an α of 0 leaves BBR its lowest RTT. `quicgym show controllers bbr`
     explains all parameters. Parameters that do not change are not set again. The mapping can be
     inverted: `preset_action("bbr")`, `"bbr-smooth"`, `"bbr-extended"`, `"bbr-combined"` and `"ebcc"`
     are points of the space and give, packet by packet, the trace of the controller of that name, as
@@ -68,7 +68,7 @@ class TuningEnv(CongestionControlEnv):
 
     The environment's own `preset_action` has the presets in its coordinates.
 
-    With `controller="ibcca"`, `"cubic+"` or another of `quicgym controllers` the agent's flow runs
+    With `controller="ibcca"`, `"cubic+"` or another of `quicgym show controllers` the agent's flow runs
     that controller, and an action sets all of its parameters: one coordinate for each number, in
     the catalogue's order and over its ranges. `controller_action` of `quicgym.envs.actions` has the
     action for given parameters.
@@ -171,7 +171,7 @@ class TuningEnv(CongestionControlEnv):
     `history_length` (128), `safe_envelope` (on), `guard` (off), `out_of_range`
     (`"clip"`), `coordinates`, and `controller`, which the agent tunes in place of `bbr`.
 
-    `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
+    `reset(options={"controller": "cubic"})` runs any controller of `quicgym show controllers`, or a
     subclass of `quicgym.Controller`, in the agent's place: actions are checked and ignored, and it
     earns the same reward. `options={"scenario": …}` runs another scenario for one episode.
 

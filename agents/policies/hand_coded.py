@@ -62,7 +62,7 @@ def baseline(
     `reset` takes its `options`, and the actions that it returns are ignored.
 
     Args:
-        controller: A name from `quicgym controllers`, or a subclass of `quicgym.Controller`.
+        controller: A name from `quicgym show controllers`, or a subclass of `quicgym.Controller`.
         environment: The name or id of the environment whose agent's flow the controller runs.
         **parameters: Parameters that replace the controller's own, such as theta=0.8.
 

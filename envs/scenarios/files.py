@@ -58,8 +58,8 @@ def load_scenario(name_or_path: str | Path) -> Scenario:
     if (fields := _own(text)) is None:
         known = closest(text, scenario_names())
         raise ScenarioError(
-            f"unknown scenario {text!r}; {known}; `quicgym scenarios` has all; or give a YAML's "
-            "path"
+            f"unknown scenario {text!r}; {known}; `quicgym show scenarios` has all; or give a "
+            "YAML's path"
         )
     return scenario_from(fields, text, Path(str(SCENARIOS)))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources.abc import Traversable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +216,7 @@ def load_entry(name_or_path: str | Path) -> SuiteEntry:
             "one of its scenarios, or a distribution, such as 'training'"
         )
     raise ScenarioError(
-        f"unknown scenario {text!r}; {closest(text, known)}; `quicgym scenarios` has all; "
+        f"unknown scenario {text!r}; {closest(text, known)}; `quicgym show scenarios` has all; "
         "or give a YAML's path"
     )
 
@@ -283,6 +285,19 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     return tuple(
         _suite_entry(entry, place, folder) for place, entry in described(data, file, folder)
     )
+
+
+def about_suite(name: str) -> str:
+    """Returns a sentence about one of `suite_names()`: the first one of its file's comment."""
+    drawn = _drawn_suites().get(name)
+    if drawn is not None:
+        where = ", in cells of rate and RTT that training leaves out" if drawn.held_out_of else ""
+        of = drawn.held_out_of or drawn.drawn_from
+        return f"{drawn.scenarios} networks of the distribution `{of}`{where}."
+    lines = (SUITES / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    comment = takewhile(lambda line: line.startswith("#"), lines)
+    text = " ".join(line.removeprefix("#").strip() for line in comment)
+    return re.split(r"(?<=\.) +(?=[A-Z0-9])", text, maxsplit=1)[0]
 
 
 def _split_sample(text: str) -> tuple[str, str | None]:

@@ -28,6 +28,7 @@ def completed(line: str, shell: str) -> list[str]:
         ("bash", "quicgym eva", ["evaluate"]),
         ("bash", "quicgym evaluate --suite heldout --policy cubic wi", ["window"]),
         ("fish", "quicgym evaluate --suite heldout pap", ["papers"]),
+        ("bash", "quicgym show policies low", ["low-delay"]),
     ],
 )
 def test_a_shell_completes_commands_and_names(shell: str, line: str, words: list[str]) -> None:

@@ -18,9 +18,8 @@ from quicgym.cli import group
 COMMANDS = sorted(group().commands)
 STARTS = {
     "--version": "Python 3.",
-    "controllers": "gamma",
     "parity --chain --networks 1 --discipline drop-tail": "1 of 1 equal to the nanosecond",
-    "scenarios": "ebcc-bandwidth-17.5",
+    "show controllers": "gamma",
 }
 """Command lines and what they print. Tests of the other commands start processes, too."""
 

@@ -511,7 +511,7 @@ def installed(tmp_path: Path) -> Callable[..., Any]:
 
 
 def test_entry_points_are_listed(installed: Any) -> None:
-    result = installed("-m", "quicgym_start", "controllers")
+    result = installed("-m", "quicgym_start", "show", "controllers")
     assert result.returncode == 0
     lines = [line.split() for line in result.stdout.splitlines()]
     names = [line[0] for line in lines if line]

@@ -190,7 +190,7 @@ SHORT = {"scenario": helper.scenario()}
     [
         (
             {"scenario": "trainning"},
-            "'trainning'; did you mean training.*`quicgym scenarios` has all",
+            "'trainning'; did you mean training.*`quicgym show scenarios` has all",
         ),
         ({"scenario": "heldout"}, "'heldout' is a suite.*a distribution, such as 'training'"),
         ({"decision_interval_ms": "100"}, "decision_interval_ms = '100': give a number from 1 to"),

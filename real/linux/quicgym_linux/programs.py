@@ -88,7 +88,7 @@ def constants_of(controller: str, parameters: Mapping[str, float]) -> Constants:
 
     Args:
         controller: Name of the controller, a key of PROGRAMS.
-        parameters: Values by the names of `quicgym controllers`.
+        parameters: Values by the names of `quicgym show controllers`.
 
     Raises:
         UserError: The program does not have a parameter.

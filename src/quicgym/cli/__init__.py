@@ -93,7 +93,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {  # the groups and the order of `quicgym
         "plot",
     ),
     "Train": ("train", "sweep", "import_agent"),
-    "Simulate": ("scenarios", "controllers", "serve", "parity", "speed"),
+    "Simulate": ("show", "serve", "parity", "speed"),
     "Real networks": ("real", "link"),
 }  # fmt: skip
 

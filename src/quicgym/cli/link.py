@@ -28,7 +28,7 @@ def link(
         str,
         typer.Argument(
             metavar="SCENARIO",
-            help="The network: a name from `quicgym scenarios` or the path of a YAML file.",
+            help="The network: a name from `quicgym show scenarios` or the path of a YAML file.",
         ),
     ],
     command: Annotated[
@@ -48,7 +48,7 @@ def link(
         typer.Option(
             metavar="NAME",
             help="Use this controller in the kernel for all TCP connections over the link: names "
-            "from `quicgym linux list` and `quicgym controllers`, or your own (file.py:Class, "
+            "from `quicgym linux list` and `quicgym show controllers`, or your own (file.py:Class, "
             "library.so:name). Default: the programs choose.",
         ),
     ] = None,

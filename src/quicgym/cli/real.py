@@ -23,7 +23,7 @@ def real(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_scenarios,
-            help="Run these networks: names from `quicgym scenarios` or paths of YAML files.",
+            help="Run these networks: names from `quicgym show scenarios` or paths of YAML files.",
         ),
     ],
     controller: Annotated[
