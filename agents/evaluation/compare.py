@@ -60,7 +60,8 @@ def run_compare(
         given = {folder.resolve(): folder for folder in reversed(folders)}
         sources = sorted(given)
         aside = _has_to_move(directory, sources, force=force)
-        runs = _named([run for folder in sources for run in read_runs(given[folder])])
+        found = [run for folder in sources for run in read_runs(given[folder])]
+        runs = _named(_without_repeats(found))
         check_comparable(list(runs.values()))
         try:
             _write_and_rename(directory, runs, command, aside=aside)
@@ -91,6 +92,22 @@ def write_logs(folder: Path, directory: Path, *, command: str = "") -> None:
     """
     runs = [replace(run, series={}) for run in read_runs(folder)]
     _write_and_rename(directory, _named(runs), command, aside=False)
+
+
+def _without_repeats(runs: Sequence[Run]) -> list[Run]:
+    """Returns the runs without those that several trainings have of one controller."""
+    kept: list[Run] = []
+    for run in runs:
+        alike = (
+            other
+            for other in kept
+            if run.origin == other.origin == "hand-coded" and run.policy == other.policy
+        )
+        columns = ["scenario", "seed", "reward"]
+        rows = run.results[columns].reset_index(drop=True)
+        if not any(rows.equals(other.results[columns].reset_index(drop=True)) for other in alike):
+            kept.append(run)
+    return kept
 
 
 def _named(runs: Sequence[Run]) -> dict[str, Run]:

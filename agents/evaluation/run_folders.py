@@ -1,7 +1,8 @@
 """Reads the folders that `quicgym train` and `quicgym evaluate` have written.
 
 A training run's folder has `run.json` (its configuration), `evaluations.jsonl` (a line for each
-step, scenario and seed) and, once it is done, `evaluation/`. An evaluation's folder has
+step, scenario and seed), `controllers.json` (the hand-coded controllers of `evaluation.controllers`
+on the same networks) and, once it is done, `evaluation/`. An evaluation's folder has
 `evaluation.json` (what was evaluated), `results.parquet` (a row for each policy, scenario and seed)
 and `series/`.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from quicgym.output_folders import (
 
 RUN_FORMAT = "quicgym-run-1"
 EVALUATIONS_FILE = "evaluations.jsonl"
+CONTROLLERS_FILE = "controllers.json"
 EVALUATION_FILE = "evaluation.json"
 RESULTS_FILE = "results.parquet"
 
@@ -71,12 +73,16 @@ def series_path(folder: Path, policy: str, scenario: str) -> Path:
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Returns the runs of a folder: one of a training run, one for each policy of an evaluation.
+    """Returns the runs of a folder: one for each policy of an evaluation.
+
+    A training run's folder has one of the training, and one for each hand-coded controller that was
+    played on its networks.
 
     RunError where the folder is neither, or a file in it is not what it should be.
     """
     if (folder / RUN_FILE).is_file():
-        return [_read_training(folder)]
+        training = _read_training(folder)
+        return [training, *_read_controllers(training)]
     if (folder / EVALUATION_FILE).is_file():
         return _read_evaluation(folder)
     what = f"has neither {RUN_FILE} nor {EVALUATION_FILE}" if folder.is_dir() else "is no folder"
@@ -133,6 +139,27 @@ def _read_training(folder: Path) -> Run:
         Summary.read(folder / SUMMARY_FILE),
         final.window,
     )
+
+
+def _read_controllers(training: Run) -> list[Run]:
+    path = training.folder / CONTROLLERS_FILE
+    if not path.is_file():
+        return []
+    runs = read_json(path, ("runs",))["runs"]
+    frame = _checked(path, pd.DataFrame(runs), ("controller", "scenario", "seed"))
+    return [
+        replace(
+            training,
+            name=str(controller),
+            origin="hand-coded",
+            policy=str(controller),
+            results=rows,
+            settings={},
+            series={},
+            summary=None,
+        )
+        for controller, rows in frame.groupby("controller", sort=False)
+    ]
 
 
 def _read_curve(path: Path) -> pd.DataFrame:

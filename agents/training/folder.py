@@ -4,7 +4,7 @@
 |---|---|
 | `run.json` | the commands, the whole configuration, seed, version and commit |
 | `checkpoints/step-*.pt` | everything that training continues from; the newest two |
-| `controllers.json` | rewards of hand-coded controllers on the evaluations' paths |
+| `controllers.json` | metrics of hand-coded controllers on the evaluations' paths |
 | `evaluations.jsonl` | a line per evaluation and scenario: step, scenario, seed, metrics |
 | `policy/policy.json`, `.safetensors` | the best policy so far, as `quicgym.load_policy` takes it |
 | `policy/start.json`, `policy/last.json` | the policies that training started and ended with |
@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from quicgym.agents.evaluation.run_folders import CONTROLLERS_FILE, EVALUATIONS_FILE
 from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.evaluation.training_summary import SUMMARY_FILE
 from quicgym.errors import RunError
@@ -73,12 +74,12 @@ class RunFolder:
     @property
     def evaluations_path(self) -> Path:
         """Path of evaluations.jsonl."""
-        return self.directory / "evaluations.jsonl"
+        return self.directory / EVALUATIONS_FILE
 
     @property
     def controllers_path(self) -> Path:
         """Path of controllers.json."""
-        return self.directory / "controllers.json"
+        return self.directory / CONTROLLERS_FILE
 
     @property
     def policy_path(self) -> Path:

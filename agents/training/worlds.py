@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -85,37 +86,42 @@ def measure_controllers(
         controllers: Controllers, as `quicgym evaluate --policy` takes them.
         entries: The worlds.
         seeds: Number of seeds of each world, from SELECTION_SEED on.
-        path: File in which the rewards are kept.
+        path: File in which the runs are kept, for `quicgym compare` as well.
         threads: Number of threads that run episodes.
         reward: Reward of the episodes.
     """
     asked = [list(controllers), content_of(entries), SELECTION_SEED, seeds, asdict(reward)]
     identity = digest(asked)
-    names, shape = [entry.name for entry in entries], (len(entries), seeds)
     if path.exists():
-        kept = read_json(path, ("identity", "rewards"))
+        kept = read_json(path, ("identity", "runs"))
         if kept["identity"] == identity:
-            return Worlds(names, {name: np.array(of) for name, of in kept["rewards"].items()})
+            return _worlds(entries, kept["runs"])
     cells = episodes_of(entries, seeds, SELECTION_SEED)
-    rewards = {}
+    runs: list[dict[str, Any]] = []
     with progress_bar() as progress:
         task = progress.add_task("hand-coded controllers", total=len(controllers) * len(entries))
         for name in controllers:
-            earned: list[float | None] = []
-            for begin in range(0, len(cells), seeds):
-                played = play_all(
-                    find_policy(name), cells[begin : begin + seeds], threads=threads, reward=reward
-                )
-                earned += [run.evaluation["reward"] for run in played]
+            for entry, begin in zip(entries, range(0, len(cells), seeds), strict=True):
+                paths = cells[begin : begin + seeds]
+                played = play_all(find_policy(name), paths, threads=threads, reward=reward)
+                runs += [
+                    {"controller": name, "scenario": entry.name, "seed": seed, **run.evaluation}
+                    for (_, seed), run in zip(paths, played, strict=True)
+                ]
                 progress.advance(task)
-            rewards[name] = np.array(earned, dtype=float).reshape(shape)
-    document = {
-        "identity": identity,
-        "worlds": names,
-        "rewards": {name: of.tolist() for name, of in rewards.items()},
-    }
-    write_atomically({path: json.dumps(document) + "\n"})
-    return Worlds(names, rewards)
+    write_atomically({path: json.dumps({"identity": identity, "runs": runs}) + "\n"})
+    return _worlds(entries, runs)
+
+
+def _worlds(entries: Sequence[SuiteEntry], runs: Sequence[Mapping[str, Any]]) -> Worlds:
+    """Returns the rewards of runs, which stand in the order in which they were played."""
+    rewards: dict[str, list[float | None]] = {}
+    for run in runs:
+        rewards.setdefault(run["controller"], []).append(run["reward"])
+    return Worlds(
+        [entry.name for entry in entries],
+        {name: np.array(of, dtype=float).reshape(len(entries), -1) for name, of in rewards.items()},
+    )
 
 
 def print_worlds(worlds: Sequence[World], step: int) -> None:

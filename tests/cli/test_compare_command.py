@@ -154,6 +154,36 @@ def test_agents_and_baselines_have_the_same_tags_and_steps(
         assert rtt == {100: 0.5, 200: 1.5, 300: 2.5, 400: 3.5, 500: 4.5}
 
 
+def write_controllers(training: Path, *controllers: str) -> None:
+    """The hand-coded controllers that a training was compared with on its networks."""
+    runs = [
+        {"controller": name, "scenario": scenario, "seed": seed} | metrics(name, scenario, seed)
+        for name in controllers
+        for scenario in SCENARIOS
+        for seed in range(2)
+    ]
+    (training / "controllers.json").write_text(json.dumps({"identity": "x", "runs": runs}))
+
+
+def test_the_controllers_of_trainings_are_level_lines_next_to_them(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    trainings = [write_training(tmp_path / f"training{seed}", seed=seed) for seed in (1, 2)]
+    for training in trainings:
+        write_controllers(training, "ebcc", "bbr")
+    quicgym("compare", *trainings, "--logdir", "logs")
+    names = {path.name for path in (tmp_path / "logs").iterdir() if path.is_dir()}
+    assert names == {"tuning-ppo,seed=1", "tuning-ppo,seed=2", "ebcc", "bbr"}  # each once
+    line = read(tmp_path / "logs/ebcc")
+    curve = read(tmp_path / "logs/tuning-ppo,seed=1")
+    assert set(line.Tags()["scalars"]) == {
+        tag for tag in curve.Tags()["scalars"] if not tag.startswith("scenario-episode/")
+    }
+    values = [metrics("ebcc", name, seed)["goodput_mbps"] for name in SCENARIOS for seed in (0, 1)]
+    expected = pytest.approx(np.mean(np.array(values, dtype=float)))
+    assert points(line, "evaluation/goodput_mbps") == dict.fromkeys(STEPS, expected)
+
+
 def test_custom_scalars_have_a_chart_for_all_runs(quicgym: Command, tmp_path: Path) -> None:
     import re
 

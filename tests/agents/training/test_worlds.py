@@ -1,5 +1,6 @@
 """The choice of a policy by its worst world."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,5 +49,11 @@ def test_controllers_are_measured_once_and_again_when_the_paths_differ(tmp_path,
     again = worlds.measure_controllers(("cubic", "bbr"), entries, 2, path, **arguments)
     assert again.rewards["cubic"].tolist() == first.rewards["cubic"].tolist()
     assert played == ["cubic", "cubic", "bbr", "bbr"]
+    runs = json.loads(path.read_text())["runs"]
+    assert [(run["controller"], run["scenario"], run["seed"]) for run in runs[:3]] == [
+        ("cubic", "ebcc-single", SELECTION_SEED),
+        ("cubic", "ebcc-single", SELECTION_SEED + 1),
+        ("cubic", "high-latency", SELECTION_SEED),
+    ]
     worlds.measure_controllers(("cubic", "bbr"), entries, 3, path, **arguments)
     assert len(played) == 8
