@@ -21,6 +21,7 @@ from quicgym.output_folders import (
     digest,
     locked,
     output_folder,
+    read_parquet,
     write_atomically,
 )
 
@@ -169,3 +170,16 @@ def test_an_error_without_a_name_gets_that_of_the_file(tmp_path: Path) -> None:
         write_atomically({tmp_path / "first": "new", tmp_path / "second": fails})
     assert (tmp_path / "first").read_text() == "of before"
     assert [path.name for path in tmp_path.iterdir()] == ["first"]
+
+
+def test_a_table_that_is_large_only_in_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas", reason="needs the extra `reports`")
+    table, path = pandas.DataFrame({"reward": [0.5] * 10**6}), tmp_path / "results.parquet"
+    table.to_parquet(path)
+    assert path.stat().st_size < 10_000
+    pandas.testing.assert_frame_equal(read_parquet(path), table)
+    monkeypatch.setattr("quicgym.output_folders.MOST_TABLE_BYTES", 2**20)
+    with pytest.raises(RunError, match="results.parquet: cannot be read: it has more than"):
+        read_parquet(path)

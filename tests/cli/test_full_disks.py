@@ -1,4 +1,4 @@
-"""Commands that write: a full disk, and a folder that is read-only.
+"""Commands that write: a full disk, a folder that is read-only or has no name, too few files.
 
 A limit on the size of files stands for the full disk: writing fails in the middle of a file.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import re
+import resource
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ import matplotlib.font_manager  # noqa: F401 (writes its list of fonts now, not 
 import pandas as pd
 import pytest
 from conftest import IN_CLUSTER, Command
-from helpers.commands import run_forked, small_files
+from helpers.commands import run_forked, run_process, small_files
 from helpers.inputs import write_inputs
 
 from quicgym.jobs import read_finished
@@ -141,3 +143,30 @@ def test_a_folder_that_is_read_only_is_named(writer: Writer, tmp_path: Path) -> 
     (tmp_path / "out").mkdir(mode=0o555)
     check_refusal(run(tmp_path, writer, powerless), "Permission denied")
     assert not list((tmp_path / "out").iterdir())
+
+
+RUN = WRITERS["baselines"].arguments.replace(JOBS, "--jobs 1").split()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [(b"out\xff", "is not UTF-8"), (b"o" * 300, "name too long; give a shorter name")],
+)
+def test_a_folder_that_cannot_be_named_is_refused(
+    name: bytes, text: str, quicgym: Command, tmp_path: Path
+) -> None:
+    write_inputs(tmp_path)
+    before = set(tmp_path.iterdir())
+    done = quicgym(*RUN, "--out", os.fsdecode(name), status=None)
+    assert done.returncode in (1, 2)
+    assert text in " ".join(done.stderr.split())
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_too_many_open_files_end_with_the_remedy(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    done = run_process(  # a copy would have the open files of the tests
+        tmp_path, *RUN, "--out", "out", status=1,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12)),
+    )  # fmt: skip
+    assert "Too many open files; allow more open files (ulimit -n 1024)" in done.stderr

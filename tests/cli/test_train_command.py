@@ -158,6 +158,31 @@ def test_a_run_none_of_whose_checkpoints_can_be_read_names_them_and_stays_as_it_
 
 
 @pytest.mark.parametrize(
+    ("file", "content", "text"),
+    [
+        ("run.json", '{"format": "quicgym-run-1", "config": []}', "describes no run of this"),
+        ("evaluations.jsonl", '{"step": "x", "reward": 0.5}\n', "has no step or no reward"),
+        ("evaluations.jsonl", "", "has no evaluation"),
+    ],
+)
+def test_odd_files_of_a_run_are_named(file, content, text, finished, quicgym, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    (tmp_path / "run" / file).write_text(content)
+    refused = quicgym("train", "tiny.yaml", "--out", "run", "--resume", status=2)
+    assert text in " ".join(refused.stderr.split())
+
+
+def test_a_checkpoint_of_another_training_is_refused(finished, quicgym, tmp_path):
+    import torch
+
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    newest = sorted((tmp_path / "run/checkpoints").glob("*.pt"))[-1]
+    torch.save({**torch.load(newest, weights_only=True), "parameters": {}}, newest)
+    refused = quicgym("train", "tiny.yaml", "--out", "run", "--resume", status=2)
+    assert "its checkpoint of step 480 is none of this training" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize(
     ("algorithm", "rate", "text"),
     [
         ("ppo", "1e20", "step 80"),

@@ -195,6 +195,7 @@ SHORT = {"scenario": helper.scenario()}
         ({"scenario": "heldout"}, "'heldout' is a suite.*a distribution, such as 'training'"),
         ({"decision_interval_ms": "100"}, "decision_interval_ms = '100': give a number from 1 to"),
         ({"decision_interval_rtts": True}, "decision_interval_rtts = True: give a number from 0.1"),
+        ({"guard": 3}, "guard = 3: give True or False"),
         ({"safe_envelope": "no"}, "safe_envelope = 'no': give True or False"),
         ({"episode_s": "1"}, "episode_s = '1': give a number .*in seconds, or None"),
         ({"engine": None}, "unknown engine None; there are: native, ns3"),
@@ -231,10 +232,21 @@ def test_a_reward_function_that_reads_a_column_that_info_does_not_have():
 
 
 @pytest.mark.parametrize("seed", [1.0, "11"])
-def test_a_wrong_seed_of_a_vector_environment(seed):
+def test_a_wrong_seed_of_a_simulation_or_a_vector_environment(seed):
     environments = quicgym.make_vec("window", 2, **SHORT)
-    with pytest.raises(ValueError, match=re.escape(f"seed = {seed!r}: give a whole number")):
-        environments.reset(seed=seed)
+    for begin in (environments.reset, lambda seed: quicgym.run("ebcc-single", seed=seed)):
+        with pytest.raises(ValueError, match=re.escape(f"seed = {seed!r}: give a whole number")):
+            begin(seed=seed)
+
+
+@pytest.mark.parametrize("action", ["6", True])
+def test_text_and_truth_values_are_no_actions(action):
+    environment = gymnasium.make("quicgym/Window-v1", **SHORT)
+    environments = quicgym.make_vec("window", 2, **SHORT)
+    for each, given in ((environment, action), (environments, [action, action])):
+        each.reset(seed=1)
+        with pytest.raises(ValueError, match="give an array of numbers"):
+            each.step(given)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
