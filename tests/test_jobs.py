@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from helpers.brief_job import Brief
 
 from quicgym.errors import RunError
-from quicgym.jobs import RUNS_FILE, LocalProcesses, read_finished, run_jobs
+from quicgym.jobs import PROCESS_DIED, RUNS_FILE, LocalProcesses, read_finished, run_jobs
 from quicgym.output_folders import read_json_lines
 
 
@@ -50,6 +51,28 @@ def test_an_interruption_ends_no_process_but_the_workers(tmp_path: Path) -> None
     finally:
         own.kill()
         own.join()
+
+
+def test_a_pool_takes_jobs_as_it_finishes_them_and_a_new_one_those_that_are_left(
+    tmp_path: Path,
+) -> None:
+    taken: list[str] = []
+
+    def jobs() -> Iterator[Brief]:
+        for number in range(60):
+            taken.append(str(number))
+            yield Brief(str(number), dies=number == 30)
+
+    finished: dict[str, tuple[int, Any]] = {}
+
+    def finish(job: Brief, result: Any) -> None:
+        finished[job.key] = (len(taken), result)
+
+    LocalProcesses(1).run(jobs(), tmp_path, finish)
+    assert sorted(finished) == sorted(taken) and len(taken) == 60
+    assert finished["0"][0] < 10
+    assert [key for key, (_, result) in finished.items() if result != {"seed": 0}] == ["30"]
+    assert finished["30"][1] == PROCESS_DIED
 
 
 @pytest.mark.parametrize("change", [{"run": {}}, {"run": 1}, {"key": "two"}])

@@ -12,11 +12,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from io import BufferedIOBase, BytesIO
+from itertools import islice
 from multiprocessing.context import SpawnContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -29,6 +30,8 @@ from quicgym.output_folders import digest, naming
 RUNS_FILE = "runs.jsonl"
 _SAFE_PATH = "PYTHONSAFEPATH"
 PROCESS_DIED = "its process died (killed, or out of memory)"
+_SUBMITTED = 2
+"""How many jobs a pool has at a time for each process, so that 100,000 jobs take little memory."""
 
 
 class Job(Protocol):
@@ -95,11 +98,12 @@ class LocalProcesses:
 
     def run(self, jobs: Sequence[AnyJob], directory: Path, finish: Finish[AnyJob]) -> None:
         """Runs jobs, in new processes each time."""
-        lost = _run_pool(jobs, self.count, finish)
-        # A worker died and took the pool with it: one process each finds out whose fault.
-        for job in lost:
-            if _run_pool([job], 1, finish):
-                finish(job, PROCESS_DIED)
+        waiting = iter(jobs)
+        while lost := _run_pool(waiting, self.count, finish):
+            # A worker died and took the pool with it: one process each finds out whose fault.
+            for job in lost:
+                if _run_pool(iter([job]), 1, finish):
+                    finish(job, PROCESS_DIED)
 
 
 @dataclass
@@ -214,26 +218,38 @@ def run_jobs(
     return outcome
 
 
-def _run_pool(jobs: Sequence[AnyJob], workers: int, finish: Finish[AnyJob]) -> list[AnyJob]:
-    """Runs the jobs in a new pool; returns those that were lost when one of its workers died."""
+def _run_pool(jobs: Iterator[AnyJob], workers: int, finish: Finish[AnyJob]) -> list[AnyJob]:
+    """Runs the jobs in a new pool; returns those that were lost when one of its workers died.
+
+    Jobs that come after the lost ones are still to be taken.
+    """
     context = _Context()
     with _passed_on_to_workers():
-        executor = ProcessPoolExecutor(
-            min(workers, len(jobs)), mp_context=context, initializer=_begin_worker
-        )
-        futures = {executor.submit(job.run): job for job in jobs}
-    lost = []
+        executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
+    running: dict[Future[dict[str, Any]], AnyJob] = {}
+    lost: list[AnyJob] = []
     try:
-        for future in as_completed(futures):
-            job = futures[future]
-            try:
-                result: dict[str, Any] | str = future.result()
-            except BrokenProcessPool:
-                lost.append(job)
-                continue
-            except (Exception, SystemExit) as error:
-                result = failure_text(error)
-            finish(job, result)
+        while True:
+            may_start = len(context.processes) < workers
+            with _passed_on_to_workers() if may_start else nullcontext():
+                for job in islice(jobs, 0 if lost else _SUBMITTED * workers - len(running)):
+                    try:
+                        running[executor.submit(job.run)] = job
+                    except BrokenProcessPool:
+                        lost.append(job)
+                        break
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job = running.pop(future)
+                try:
+                    result: dict[str, Any] | str = future.result()
+                except BrokenProcessPool:
+                    lost.append(job)
+                    continue
+                except (Exception, SystemExit) as error:
+                    result = failure_text(error)
+                finish(job, result)
     except BaseException:  # Ctrl-C, or a result that cannot be written
         for process in context.processes:
             process.terminate()
