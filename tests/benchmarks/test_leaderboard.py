@@ -74,7 +74,7 @@ def test_a_second_run_writes_the_same_bytes(
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert "4 episodes with 1 processes" in first
     assert f"quicgym {__version__}, commit {_core.commit}" in text
-    assert "### Suite `tiny.yaml`, native engine\n\n1 scenarios, seeds 0 to 1." in text
+    assert "### Suite `tiny.yaml`, native engine\n\n1 scenario, seeds 0 to 1." in text
     document = json.loads((tmp_path / "first/tiny-native/evaluation.json").read_text())
     for entry in document["policies"]:
         assert f"| {entry['iqm_reward']:.4f} [" in text
