@@ -200,6 +200,7 @@ SHORT = {"scenario": helper.scenario()}
         ({"episode_s": "1"}, "episode_s = '1': give a number .*in seconds, or None"),
         ({"engine": None}, "unknown engine None; there are: native, ns3"),
         ({"reward": "speed"}, "unknown reward 'speed'.*fair-throughput"),
+        ({"reward": ["power"]}, r"reward = \['power'\]: give the name of a reward"),
         ({"reward": None}, r"reward = None: give the name of a reward \(fair-throughput, "),
         ({"scenario": "ebcc-single", "episode_s": 30}, "episode_s = 30: ebcc-single lasts 20 s"),
         ({"history_length": 1.5}, "history_length = 1.5: give a whole number from 1 to 1000"),

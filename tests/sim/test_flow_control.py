@@ -18,7 +18,7 @@ from helpers.endpoints import (
 )
 
 import quicgym
-from quicgym import Scenario
+from quicgym import Scenario, load_scenario
 from quicgym.envs.scenarios.suites import load_suite
 
 
@@ -128,3 +128,9 @@ def test_a_stated_window_still_limits() -> None:
     run = quicgym.run(scenario, "cubic", seed=0)
     assert run.totals[0]["blocked_events"] > 0
     assert 1 < run.flows[0].blocked_percent <= 100
+
+
+def test_a_window_of_a_tebibyte_takes_no_memory() -> None:
+    scenario = load_scenario("ebcc-bandwidth-5").model_copy(update={"duration_s": 5.0})
+    runs = [quicgym.run(each, "cubic") for each in (scenario, limited_to(scenario, 2**40))]
+    assert runs[0].metrics == runs[1].metrics

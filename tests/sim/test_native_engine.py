@@ -8,6 +8,7 @@ from itertools import groupby
 import pytest
 from helpers.endpoints import (
     MILLISECOND,
+    RTT,
     SECOND,
     Pair,
     application,
@@ -363,6 +364,15 @@ def test_a_changed_window_counts_and_is_used_from_the_moment_of_the_change():
     assert simulation.statistics(0)["max_window_packets"] == 50
     simulation.run_until(SECOND + 1)
     assert simulation.statistics(0)["sent_packets"] > before["sent_packets"]
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_the_initial_window_leaves_at_once_or_is_paced_over_half_an_rtt(paced):
+    """RFC 9002 7.7."""
+    flow = make_flow(pace_initial_window=True) if paced else make_flow()
+    handshake, *times = Pair(flow).run_until(2 * RTT - 1).sent_times("data")
+    assert handshake == 0 and len(times) >= 10
+    assert times[9] - times[0] == pytest.approx(0.9 * RTT / 2 if paced else 0)
 
 
 @pytest.mark.parametrize("burst", [1, 10])

@@ -17,6 +17,7 @@ from helpers.endpoints import (
     with_window,
 )
 
+import quicgym
 from quicgym import _core
 
 EVERY_10_MS, EVERY_20_MS = 928_800, 464_400
@@ -125,3 +126,17 @@ def test_every_packet_on_a_reordering_and_lossy_path_is_received_or_dropped() ->
     numbers, totals = jittery(60, reordering=True, loss=0.05)
     assert totals["dropped_packets"] == pytest.approx(0.05 * totals["sent_packets"], rel=0.3)
     assert len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("controller", ["newreno", "cubic", "bbr"])
+def test_flows_adapt_to_reordering_unless_their_threshold_is_fixed(controller: str) -> None:
+    link = {"rate_mbps": 3.4, "delay_ms": 15, "queue": {"limit": 100}, "reordering": True}
+    link["jitter"] = {"kind": "uniform", "max_ms": 40}
+    access = {"rate_mbps": 100, "delay_ms": 2.5}
+    scenario = {"name": "jitter", "duration_s": 20, "bottleneck": link, "access": access}
+    adapts, fixed = (
+        quicgym.run(quicgym.Scenario.model_validate({**scenario, "flows": [flow]}), controller)
+        for flow in ({}, {"adaptive_reordering": False})
+    )
+    assert adapts.metrics["goodput_mbps"] > 2.5 > 1.5 > fixed.metrics["goodput_mbps"]
+    assert adapts.metrics["spurious_loss_percent"] < 1 < fixed.metrics["spurious_loss_percent"]
