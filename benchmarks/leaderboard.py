@@ -81,7 +81,7 @@ SUITES = {
     ),
     "heldout-coexistence": LeaderboardSuite(
         {"native": 2},
-        "Beside CUBIC, BBR, BBRv3 and NewReno: 2 to 100 Mbps, queues of 0.3 to 16 BDP.",
+        "Next to CUBIC, BBR, BBRv3 and NewReno: 2 to 100 Mbps, queues of 0.3 to 16 BDP.",
     ),
     "heldout-changing": LeaderboardSuite(
         {"native": 2},

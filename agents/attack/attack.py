@@ -135,7 +135,7 @@ class Comparison:
         """The finding in one sentence."""
         low, high = self.difference.low, self.difference.high
         beside = [flow.controller for flow in self.network.flows if flow.controller is not None]
-        others = f", beside {', '.join(beside)}" if beside else ""
+        others = f", next to {', '.join(beside)}" if beside else ""
         return (
             f"{self.policy} is {-self.difference.value:.2f} [{-(high or 0):.2f}, {-(low or 0):.2f}]"
             f" behind {self.best} on {network_in_words(self.network)}{others}: {self.cause}."

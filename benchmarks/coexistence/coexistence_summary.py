@@ -112,7 +112,7 @@ def of_result(title: str, unit: str, formula: str, part: str, name: str) -> Any:
 def harms(what: str, name: str, *, extra: bool, less_is_better: bool = False) -> Any:
     """Declares the harm by a metric of flows, or that beyond the harm of the flows' like."""
     signs = "with − without, over with" if less_is_better else "without − with, over without"
-    formula = f"mean {name} of the flows beside: ({signs} the subject)"
+    formula = f"mean {name} of the competing flows: ({signs} the subject)"
     if extra:
         return metric(f"extra harm to {what}", "1", f"{formula}, minus that with one more of their "
             "like in the subject's place",
@@ -131,7 +131,7 @@ class CellMetrics:
         "beside: the subject's receiving rate / fair share",
         lambda cell: of_subjects(cell.beside, "fair_share"), scope="agents")
     others_fair_share: float | None = metric("others' share", "1",
-        "beside: mean of it over the flows beside",
+        "beside: mean of it over the competing flows",
         lambda cell: of_others(cell.beside, "fair_share"), scope="others")
     convergence_s: float | None = of_result("converges (s)", "s",
         "beside: arrival_convergence_s after the subject's arrival", "beside",
@@ -148,10 +148,10 @@ class CellMetrics:
         f"rtt: mean receiving rate of the other flows / that of the flow with {RTT_RATIO} times "
         "the RTT", lambda cell: rtt_unfairness(cell.rtt), scope="agents", less_is_better=True)
     arrival_convergence_s: float | None = of_result("after arrivals (s)", "s",
-        "changes: arrival_convergence_s, when the flows beside come", "changes",
+        "changes: arrival_convergence_s, when the competing flows come", "changes",
         "arrival_convergence_s")
     departure_convergence_s: float | None = of_result("after departures (s)", "s",
-        "changes: departure_convergence_s, when the flows beside go", "changes",
+        "changes: departure_convergence_s, when the competing flows go", "changes",
         "departure_convergence_s")
     fct_median_ms: float | None = of_result("FCT p50 (ms)", "ms", "short-flows: fct_median_ms",
         "short_flows", "fct_median_ms")

@@ -33,14 +33,14 @@ SHORTEST_S = 18.0
 """So that flows have 5 s to converge after each change."""
 
 EXPERIMENTS = {
-    "beside": "the flows beside start at 0 s, and the subject at a sixth of the duration",
-    "alone": "the flows beside have the path for themselves",
-    "rtt": f"in place of the flows beside the subject's like; the last has {RTT_RATIO} times the "
-    "RTT, and all start at 0 s",
-    "changes": "the subject starts at 0 s; the flows beside come after a third of the duration, "
+    "beside": "the competing flows start at 0 s, and the subject at a sixth of the duration",
+    "alone": "the competing flows have the path for themselves",
+    "rtt": f"only flows with the subject; the last has {RTT_RATIO} times the RTT, and all start at "
+    "0 s",
+    "changes": "the subject starts at 0 s; the competing flows come after a third of the duration, "
     "and go after two thirds",
-    "short-flows": f"all start at 0 s; transfers of {SHORT_BYTES // 1000} kB with the controller "
-    f"beside arrive at {SHORT_LOAD:.0%} of the rate",
+    "short-flows": f"all start at 0 s; transfers of {SHORT_BYTES // 1000} kB with the competing "
+    f"controller arrive at {SHORT_LOAD:.0%} of the rate",
     "adoption": "as beside, with more of the flows steered by the subject",
 }
 

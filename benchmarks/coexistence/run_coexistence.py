@@ -131,7 +131,7 @@ def _print(document: Mapping[str, Any]) -> None:
         highlight=False,
     )
     print_by_columns(
-        ["subject + flows beside", *(entry.title.replace(" ", "\n", 1) for entry in CELL_METRICS)],
+        ["subject + others", *(entry.title.replace(" ", "\n", 1) for entry in CELL_METRICS)],
         [
             [
                 in_words(row, ["subject", *names]),
