@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from quicgym import html_pages
-from quicgym.agents.evaluation.evaluate import ENOUGH_SEEDS
+from quicgym.agents.evaluation.evaluate import ENOUGH_SEEDS, columns_of
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.agents.evaluation.run_folders import read_series
 from quicgym.agents.evaluation.summary import Evaluation
@@ -92,6 +92,7 @@ def write_report(
         ],
         worst=[_network_row(network, subject) for network in worst if subject is not None],
         networks=len(networks),
+        scenarios=_scenarios(document),
     )
     write_atomically({folder / REPORT_FILE: page})
     return folder / REPORT_FILE
@@ -199,6 +200,28 @@ def _estimate(numbers: Sequence[float | None], form: str) -> str:
     if not ends:
         return f"{value:{form}}"
     return f"{value:{form}} [{min(ends):{form}}, {max(ends):{form}}]"
+
+
+def _scenarios(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns every scenario's table: means of the evaluated metrics, with their intervals."""
+    tables = []
+    for cells in zip(*(entry["scenarios"] for entry in document["policies"]), strict=True):
+        columns = {**columns_of(tuple(cells[0]["intervals"])), "reward": ("reward", ".4f")}
+        rows = [
+            [
+                display_name(entry["policy"]),
+                *(
+                    "–"
+                    if cell[name] is None
+                    else _estimate([cell[name], *cell["intervals"][name]], form)
+                    for name, (_, form) in columns.items()
+                ),
+            ]
+            for entry, cell in zip(document["policies"], cells, strict=True)
+        ]
+        headings = ["policy", *(heading for heading, _ in columns.values())]
+        tables.append({"name": cells[0]["scenario"], "headings": headings, "rows": rows})
+    return tables
 
 
 def _networks(evaluation: Evaluation, document: dict[str, Any]) -> list[Network]:

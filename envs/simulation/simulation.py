@@ -186,7 +186,7 @@ class Simulation:
         trace_interval_ms: Interval between two rows of the traces, in ms; None: no traces.
         marks: Times, in ns and rising, at which the totals of every flow are kept. The simulation
             is measured every 100 ms then, as `Run.of` needs it. None: it is not measured.
-        record_deliveries: Whether to keep (flow, packet number, time) of every packet delivered.
+        record_deliveries: Whether to keep every packet delivered, for `deliveries`.
         record_events: Whether to keep what every sender does, for qlog. Engine native only.
         pcap_prefix: Beginning of the paths of packet captures; None: none are written. Engine ns3
             only.

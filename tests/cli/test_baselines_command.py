@@ -79,8 +79,12 @@ def test_the_benchmark_as_json_has_the_claims_too_and_needs_no_pytorch(
     for name in ("torch", "safetensors", "stable_baselines3", "ray"):
         monkeypatch.setitem(sys.modules, name, None)  # cannot be imported
     monkeypatch.setattr(baselines, "MOST_PACKETS", 0)  # leaves all simulations out
-    done = quicgym("baselines", *QUICK, "--seeds", "1", "--format", "json")
+    (tmp_path / "mine.yaml").write_text("- {base: ebcc-flows-3, name: mine, duration_s: 1}")
+    suites = ("--suite", "ebcc-bandwidth-5", "./mine.yaml")
+    done = quicgym("baselines", *suites, *QUICK[2:], "--seeds", "1", "--format", "json")
     document = json.loads(done.stdout)
+    scenarios = {cell["scenario"] for cell in document["policies"][0]["scenarios"]}
+    assert scenarios == {"ebcc-bandwidth-5", "mine"}
     kept = json.loads((tmp_path / "results/baselines/evaluation.json").read_text())
     claims = document.pop("papers")
     assert document == kept

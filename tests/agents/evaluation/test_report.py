@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,15 @@ def test_the_report_has_verdict_table_differences_and_the_worst_networks(
     assert "fewer than 5 seeds is too narrow to be trusted" in text
     for expected in ("CUBIC", "BBR", "mine", "compared with", "slow: 5 Mbps, 100 ms, 3 flows"):
         assert expected in text
+    # Every scenario has the interval of each metric.
+    document = json.loads((out / "evaluation.json").read_text())
+    entry = next(entry for entry in document["policies"] if entry["policy"] == "bbr")
+    for cell in entry["scenarios"]:
+        table = text.partition(f" {cell['scenario']} policy ")[2]
+        table = re.split(" policy | How this was measured ", table)[0]
+        low, high = cell["intervals"]["goodput_mbps"]
+        assert f" {cell['goodput_mbps']:.2f} [{low:.2f}, {high:.2f}] " in table
+        assert table.count("[") == len(policies) * len(cell["intervals"])
 
 
 def test_each_network_that_a_seed_draws_has_a_picture(tmp_path: Path) -> None:
