@@ -50,8 +50,8 @@ app = typer.Typer(
     "and from the standards. The agents tune γ, β, the gain cycle and the RTT smoothing α of a "
     "BBR-like controller, or the window. All are simulated on the same networks, and the reward "
     "counts throughput, loss and fairness.\n\n"
-    "Begin with `quicgym baselines`, which takes about a minute. `quicgym COMMAND --help` has "
-    "examples of each command.",
+    "Begin with `quicgym baselines`, which takes about a minute. `quicgym show` lists the names "
+    "that commands take, and `quicgym COMMAND --help` has examples.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
