@@ -79,7 +79,7 @@ def test_the_benchmark_as_json_has_the_claims_too_and_needs_no_pytorch(
     for name in ("torch", "safetensors", "stable_baselines3", "ray"):
         monkeypatch.setitem(sys.modules, name, None)  # cannot be imported
     monkeypatch.setattr(baselines, "MOST_PACKETS", 0)  # leaves all simulations out
-    (tmp_path / "mine.yaml").write_text("- {base: ebcc-flows-3, name: mine, duration_s: 1}")
+    (tmp_path / "mine.yaml").write_text("- {base: ebcc-flows-3, name: mine, duration_s: 4}")
     suites = ("--suite", "ebcc-bandwidth-5", "./mine.yaml")
     done = quicgym("baselines", *suites, *QUICK[2:], "--seeds", "1", "--format", "json")
     document = json.loads(done.stdout)
