@@ -374,21 +374,23 @@ def _claim_rows(claims: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _print(reproductions: Sequence[Reproduction], measured: Measurements, asked: Asked) -> None:
     console = wide_console()
     seeds = f"{asked.seeds} seeds" if asked.seeds > 1 else "seed 0"
-    module = (
-        "'module' is the same network with the habits of the QUIC module for ns-3"
-        if asked.variations
-        else "--variations adds lines for the QUIC module for ns-3"
+    about = (
+        "'ours' is what quicgym's controllers reach on the paper's network (mean ± standard "
+        f"deviation over {seeds}), 'paper' is the printed value, 'ratio' is ours divided by it"
     )
-    console.print(
-        f"'ours' is what quicgym's controllers reach on the paper's network (mean ± standard "
-        f"deviation over {seeds}), 'paper' is the printed value, 'ratio' is ours divided by it, "
-        f"and {module} that the eBCC paper measured. quicgym's QUIC follows the RFCs and the "
-        "module does not: for example it sends all lost bytes again as one datagram, and its "
-        "receiver does not report a gap at once, so a correct stack has other losses and rates "
-        "(docs/papers/ebcc.md).\n",
-        highlight=False,
-        width=100,
-    )
+    if any(paper.compared for paper in asked.papers):
+        module = (
+            "'module' is the same network with the habits of the QUIC module for ns-3"
+            if asked.variations
+            else "--variations adds lines for the QUIC module for ns-3"
+        )
+        about += (
+            f", and {module} that the eBCC paper measured. quicgym's QUIC follows the RFCs and the "
+            "module does not: for example it sends all lost bytes again as one datagram, and its "
+            "receiver does not report a gap at once, so a correct stack has other losses and rates "
+            "(docs/papers/ebcc.md)"
+        )
+    console.print(f"{about}.\n", highlight=False, width=100)
     for reproduction in reproductions:
         paper = reproduction.paper
         compared = paper.compared if asked.variations else ()
@@ -427,12 +429,12 @@ def _print_what_is_missing(console: Console, reproduction: Reproduction, asked: 
         for claim, run in reproduction.unmeasured.items():
             console.print(f"{claim}: not measured, there is no {run}", highlight=False)
         return
-    remedy = "leave out --without-ns3 to run it" if ns3_version() else NS3_REMEDY
+    remedy = "leave out --without-ns3" if ns3_version() else NS3_REMEDY
     claims = len(reproduction.unmeasured)
     console.print(
-        f"Not measured here, because only ns-3 can run it: {', '.join(missing)}. So there are no "
-        f"values of ours for it, and {claims} of {len(reproduction.paper.claims)} claims have no "
-        f"verdict; to have them, {remedy}.",
+        f"Not measured here, because only ns-3 can run such networks: {', '.join(missing)}. So our "
+        f"values are missing there, and {claims} of {len(reproduction.paper.claims)} claims have "
+        f"no verdict; to have both, {remedy}",
         highlight=False,
         markup=False,
         width=100,
