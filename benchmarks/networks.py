@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from quicgym.agents.evaluation.evaluate import report_blocked
 from quicgym.agents.evaluation.jobs import with_packet_logs
 from quicgym.agents.evaluation.statistics import seed_intervals
 from quicgym.agents.evaluation.summary import RESULTS as RESULTS_OF_EVALUATION
@@ -93,6 +94,8 @@ def run_networks(
         runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
         if not runs:
             raise Ended(1)
+        frame = pd.DataFrame(runs)
+        report_blocked(frame.rename(columns={"controller": "policy"}))
         intervals = _intervals(runs)
         traced = drawings.with_traces(jobs, lambda _: known)
         drawn = [drawings.scenario_drawing(of_scenario) for of_scenario in traced.values()]
@@ -110,7 +113,7 @@ def run_networks(
             print_table=lambda document: _print(document["runs"], mixed),
             frame=pd.DataFrame(_flow_rows(runs)),
             tables={
-                "results.parquet": pd.DataFrame(runs),
+                "results.parquet": frame,
                 "intervals.parquet": pd.DataFrame(intervals),
             },
         )

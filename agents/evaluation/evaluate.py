@@ -114,7 +114,6 @@ def run_evaluate(
     )
     if evaluation.findings is None:
         return 130
-    _report_blocked(evaluation.runs)
     shown_columns = _columns(evaluation.findings.document, columns)
     return show(evaluation, directory, format, shown_columns)
 
@@ -135,6 +134,7 @@ def show(
 
     findings = evaluation.findings
     assert findings is not None, "an interrupted evaluation is not shown"
+    report_blocked(evaluation.runs)
     findings.print(format)
     headings, rows = table(findings.document, columns)
     shown_rows = [[display_name(policy), *cells] for policy, *cells in rows]
@@ -148,7 +148,7 @@ def show(
     return 1 if evaluation.outcome.failures else 0
 
 
-def _report_blocked(runs: pd.DataFrame) -> None:
+def report_blocked(runs: pd.DataFrame) -> None:
     """Says in which scenarios the receiver limited a flow, because scores measure that then."""
     columns = runs[["scenario", "policy", "blocked_percent"]].dropna()
     rows = list(columns.itertuples(index=False, name=None))

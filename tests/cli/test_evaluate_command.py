@@ -117,6 +117,9 @@ def test_a_receiver_that_limits_a_flow_is_told_of(
     assert ("flow_control_window_bytes" in done.stderr) == warns
     runs = pd.read_parquet(tmp_path / "results/evaluation/results.parquet")
     assert (runs["blocked_percent"] > 1).all() == warns
+    path.write_text(yaml.safe_dump(content))
+    done = quicgym("baselines", "--scenario", path, "--controller", "cubic", "--seeds", "1")
+    assert ("flow_control_window_bytes" in done.stderr) == warns
 
 
 @pytest.fixture
