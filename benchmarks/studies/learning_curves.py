@@ -35,11 +35,12 @@ def draw(runs: list[Run], out: Path) -> None:
                 of, _, algorithm = run.policy.partition("-")
                 if of == environment:
                     curve = run.results.groupby("step")["reward"].mean()
-                    seed = run.settings["seed"]
-                    label = f"{algorithm.upper()}, seed {seed}"
-                    style = ("-", "--", ":")[seed % 3]
+                    known = {line.get_label() for line in axes.lines}
                     axes.plot(
-                        curve.index / 1000, curve, style, color=COLOURS[algorithm], label=label
+                        curve.index / 1000,
+                        curve,
+                        color=COLOURS[algorithm],
+                        label="_" * (algorithm.upper() in known) + algorithm.upper(),
                     )
             axes.legend()
         panels[0].set_ylabel("mean reward")
@@ -53,7 +54,8 @@ def main(
     ),
 ) -> None:
     """Draw the mean reward of trainings over their steps, on the networks of their evaluations."""
-    draw([run for folder in runs for run in read_runs(folder)], out)
+    found = (run for folder in runs for run in read_runs(folder))
+    draw([run for run in found if run.origin == "training"], out)
 
 
 if __name__ == "__main__":
