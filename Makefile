@@ -46,6 +46,7 @@ $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml real/aioquic/p
 	@$(PYTHON) -c 'import sys; sys.exit("quicgym needs Python 3.11 or newer; set PYTHON=" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python .ci/requirements.py $* > $@.new
+	@echo "installing what quicgym needs"
 	$(PIP) install --constraint constraints.txt --requirement $@.new
 	@mv $@.new $@
 
@@ -53,6 +54,7 @@ $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml real/aioquic/p
 INSTALL := $(PIP) install --no-build-isolation --no-deps
 $(VENV)/installed: $(REQUIREMENTS) $(SOURCES) $(if $(PROFILE),always)
 	$(if $(PROFILE),SKBUILD_CMAKE_DEFINE=QUICGYM_PROFILE=generate $(INSTALL) . && $(BIN)/python .ci/workload.py)
+	@echo "compiling, which takes some minutes and prints nothing"
 	SKBUILD_CMAKE_DEFINE=QUICGYM_PROFILE=$(if $(PROFILE),use) $(INSTALL) $(DISTRIBUTIONS)
 	@rm -f $(VENV)/developed
 	@touch $@

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 
 from quicgym.agents.policies.policy import call_reset
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 
@@ -37,7 +38,9 @@ def score(
 
     Raises:
         TypeError: The environment is none of quicgym's with one agent, or `seeds` is a number.
-        ValueError: The environment's rewards are not those of an evaluation.
+        ValueError: The environment's rewards are not those of an evaluation, or a policy of
+            `quicgym.load_policy` decides on something else, or at other times, than the
+            environment's agent.
         ScenarioError: A seed or another option is not valid.
 
     Example:
@@ -59,7 +62,27 @@ def score(
             f"rewards over {REWARD_INTERVAL_MS:g} ms; make the environment without this argument"
         )
     chosen = {**(getattr(policy, "options", None) or {}), **(options or {})}
+    wanted = getattr(policy, "decisions", None)
+    if isinstance(wanted, Decisions) and "controller" not in chosen:
+        _check_fit(wanted, decisions, own.spec.id if own.spec else type(own).__name__)
     return np.array([_play(environment, policy, seed, chosen) for seed in seeds])
+
+
+def _check_fit(wanted: Decisions, given: Decisions, id: str) -> None:
+    """Raises ValueError where a policy was trained with other arguments of its environment."""
+    differing = [
+        f"{name} = {getattr(given, name)!r} in place of {value!r}"
+        for name, value in wanted.arguments.items()
+        if name != "out_of_range" and value != getattr(given, name)
+    ]
+    if wanted.environment != given.environment:
+        differing = [f"environment = {given.environment!r} in place of {wanted.environment!r}"]
+    if differing:
+        raise ValueError(
+            f"{id}: is not what the policy was trained in: {', '.join(differing)}; make it with "
+            "**policy.decisions.arguments, or pass a function that calls the policy if you want "
+            "this on purpose"
+        )
 
 
 def _play(

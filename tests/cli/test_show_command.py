@@ -59,4 +59,4 @@ def test_a_drawn_suite_says_what_it_is_drawn_from(quicgym: Command) -> None:
 def test_an_unknown_name_or_kind_is_refused(quicgym: Command) -> None:
     wrong = quicgym("show", "controllers", "bbr5", status=2)
     says(wrong, "'bbr5' is none of the controllers", "did you mean bbr?")
-    says(quicgym("show", "controler", status=2), "'controler'", "distributions")
+    says(quicgym("show", "polices", status=2), "'polices'", "did you mean policies?")

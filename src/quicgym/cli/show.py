@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quicgym import controllers
+from quicgym.benchmarks.options import completing
 from quicgym.console import wide_console
 from quicgym.envs import load_scenario, scenario_names
 from quicgym.envs.registration import environment_ids, find_environment
@@ -64,7 +65,14 @@ def _complete(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def show(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            autocompletion=completing(lambda: Kind),
+            help=f"What to list: {', '.join(Kind)}.",
+        ),
+    ],
     name: Annotated[
         list[str] | None,
         typer.Argument(
@@ -79,16 +87,21 @@ def show(
     Controllers have their parameters with defaults, ranges and units. Those that other installed
     packages bring stand at the end.
     """
+    if kind not in list(Kind):
+        raise ScenarioError(f"{kind!r} is nothing that has names; {closest(kind, Kind)}")
     known = _names(kind)
     chosen = [one for one in known if any(fnmatchcase(one, pattern) for pattern in name or "*")]
     for pattern in name or ():
         if not any(fnmatchcase(one, pattern) for one in known):
             raise ScenarioError(f"{pattern!r} is none of the {kind}; {closest(pattern, known)}")
-    tables = {Kind.controllers: _controllers, Kind.scenarios: _scenarios}
+    tables: dict[str, Callable[[Iterable[str]], None]] = {
+        Kind.controllers: _controllers,
+        Kind.scenarios: _scenarios,
+    }
     if kind in tables:
         tables[kind](chosen)
         return
-    output = _table(str(kind), "what it is")
+    output = _table(kind, "what it is")
     for one in chosen:
         output.add_row(one, _about(kind, one))
     wide_console().print(output)
@@ -107,7 +120,7 @@ def _table(*headings: str) -> Table:
     return output
 
 
-def _about(kind: Kind, name: str) -> str:
+def _about(kind: str, name: str) -> str:
     """Returns a sentence about a name."""
     if kind == Kind.policies:
         from quicgym.agents.policies.by_name import PRETRAINED
