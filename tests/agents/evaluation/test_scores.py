@@ -119,3 +119,13 @@ def test_what_has_no_score_of_an_evaluation_is_refused_with_the_remedy() -> None
     environment = gymnasium.make("quicgym/Window-v1", scenario=scenario)
     with pytest.raises(TypeError, match=r"seeds = 3: give the seeds, such as range\(3\)"):
         quicgym.score(environment, lambda observation: 6, 3)
+
+
+def test_a_policy_in_another_environment_than_its_own_is_refused() -> None:
+    policy = quicgym.load_policy("tuning")
+    environment = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-single")
+    with pytest.raises(ValueError, match=r"decision_interval_rtts = None in place of 1\.0.*\*\*"):
+        quicgym.score(environment, policy)
+    quicgym.score(environment, policy, options={"controller": "bbr"})  # which decides in its place
+    own = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-single", **policy.decisions.arguments)
+    assert quicgym.score(own, policy) != quicgym.score(environment, lambda rows: policy(rows))
