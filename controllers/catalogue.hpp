@@ -48,7 +48,8 @@ std::unique_ptr<Controller> construct(const ParameterValues& values, std::uint64
     return std::make_unique<Made>(values, max_datagram_bytes);
 }
 
-// A controller's entry in lists such as `quicgym show controllers`; its Registration gives it (registration.hpp).
+// A controller's entry in lists such as `quicgym show controllers`; its Registration gives it
+// (registration.hpp).
 struct Listing {
     static constexpr int kLast = 1'000'000;
 

@@ -173,8 +173,9 @@ NEEDS_AN_EXTRA = {
 COMMANDS = {
     "--help": None,
     "--version": None,
-    "scenarios": None,
-    "controllers": None,
+    "show scenarios": None,
+    "show controllers": None,
+    "show policies": None,
     "baselines --scenario ebcc-single --seeds 1": "reports",
     "papers": "reports",
     "evaluate": "reports",

@@ -11,7 +11,7 @@ from helpers.commands import says
 from quicgym import controllers
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.envs import scenario_names
-from quicgym.envs.registration import environment_ids
+from quicgym.envs.registration import environment_ids, find_environment
 from quicgym.envs.scenarios.distributions import distribution_names
 from quicgym.envs.scenarios.suites import suite_names
 
@@ -36,7 +36,12 @@ def shown(text: str) -> dict[str, str]:
 def test_every_name_is_there_with_what_it_stands_for(kind: str, quicgym: Command) -> None:
     found = shown(quicgym("show", kind).stdout)
     assert list(found) == list(KINDS[kind]())
-    assert all(found.values()), found
+    without = [name for name, text in found.items() if not text]
+    if kind == "environments":  # those of other tests have no docstring
+        without = [
+            name for name in without if find_environment(name).__module__.startswith("quicgym.")
+        ]
+    assert without == []
 
 
 def test_controllers_have_their_parameters(quicgym: Command) -> None:

@@ -82,8 +82,8 @@ QUICGYM_API quicgym_controller* quicgym_controller_of(const void* specification,
 /* NULL is allowed. */
 QUICGYM_API void quicgym_controller_free(quicgym_controller* controller);
 
-/* Replaces one parameter, a number or a list, and keeps the state. `quicgym show controllers NAME` lists names and
- * ranges. */
+/* Replaces one parameter, a number or a list, and keeps the state. `quicgym show controllers NAME` lists
+ * names and ranges. */
 QUICGYM_API int quicgym_set_parameter(quicgym_controller* controller, const char* name, const double* values,
                                       size_t count);
 
