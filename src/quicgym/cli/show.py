@@ -129,9 +129,15 @@ def _about(kind: str, name: str) -> str:
         return PolicyDescription.of_json((PRETRAINED / f"{name}.json").read_bytes()).description
     if kind == Kind.environments:
         return (find_environment(name).__doc__ or "").partition("\n")[0]
+    from quicgym.envs.scenarios.distributions import Distribution
+    from quicgym.envs.scenarios.mixtures import Mixture
     from quicgym.envs.scenarios.suites import about_suite, load_entry
 
-    return about_suite(name) if kind == Kind.suites else load_entry(name).description
+    if kind == Kind.suites:
+        return about_suite(name)
+    entry = load_entry(name)
+    assert isinstance(entry, Distribution | Mixture)
+    return entry.description
 
 
 def _scenarios(names: Iterable[str]) -> None:
