@@ -1,6 +1,6 @@
 // BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00, "the draft" below) with the
 // parameters that the papers add to it: eBCC's gamma and beta, the gain cycle, the RTT average.
-// docs/explanation/controllers-standard.md lists what the sources leave open and how it is read here.
+// docs/controllers/bbr.md lists what the sources leave open and how it is read here.
 #pragma once
 
 #include "controllers/bbr_filters.hpp"

@@ -1,6 +1,6 @@
 // BBR version 3, draft-ietf-ccwg-bbr-06, "the draft" below. A comment "5.3.1" names the draft's section.
 // bbr3.cpp has events and control parameters (5.2, 5.6), bbr3_states.cpp the state machine (5.3, 5.4),
-// bbr3_model.cpp the model of the path (5.5). docs/explanation/controllers-standard.md lists what the draft
+// bbr3_model.cpp the model of the path (5.5). docs/controllers/bbr3.md lists what the draft
 // leaves open.
 #pragma once
 
