@@ -95,19 +95,22 @@ def write_logs(folder: Path, directory: Path, *, command: str = "") -> None:
 
 
 def _without_repeats(runs: Sequence[Run]) -> list[Run]:
-    """Returns the runs without those that several trainings have of one controller."""
-    kept: list[Run] = []
+    """Returns the runs, without a training's line of a controller that another run has, too."""
+    trainings = {run.folder for run in runs if run.origin == "training"}
+    kept = [run for run in runs if run.origin == "training" or run.folder not in trainings]
     for run in runs:
-        alike = (
-            other
-            for other in kept
-            if run.origin == other.origin == "hand-coded" and run.policy == other.policy
-        )
-        columns = ["scenario", "seed", "reward"]
-        rows = run.results[columns].reset_index(drop=True)
-        if not any(rows.equals(other.results[columns].reset_index(drop=True)) for other in alike):
+        is_line = run.origin != "training" and run.folder in trainings
+        if is_line and not any(_is_same_line(run, other) for other in kept):
             kept.append(run)
     return kept
+
+
+def _is_same_line(run: Run, other: Run) -> bool:
+    """Whether both are of one controller, with the same rewards on the same networks."""
+    ours, theirs = (
+        each.results.set_index(["scenario", "seed"])["reward"].sort_index() for each in (run, other)
+    )
+    return (run.origin, run.policy) == (other.origin, other.policy) and ours.equals(theirs)
 
 
 def _named(runs: Sequence[Run]) -> dict[str, Run]:

@@ -184,6 +184,21 @@ def test_the_controllers_of_trainings_are_level_lines_next_to_them(
     assert points(line, "evaluation/goodput_mbps") == dict.fromkeys(STEPS, expected)
 
 
+def test_an_evaluation_s_controller_keeps_its_episodes_next_to_a_training_s_line_of_it(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    training = write_training(tmp_path / "a-training")
+    write_controllers(training, "ebcc")
+    evaluations = [
+        write_evaluation(tmp_path / name, ["ebcc"], seeds=2) for name in ("evaluation", "other")
+    ]
+    quicgym("compare", training, *evaluations, "--logdir", "logs")
+    names = {path.name for path in (tmp_path / "logs").iterdir() if path.is_dir()}
+    assert names == {"tuning-ppo", "ebcc", "ebcc-2"}  # one for each evaluation
+    for name in ("ebcc", "ebcc-2"):
+        assert read(tmp_path / "logs" / name).Images(f"picture/{SCENARIOS[0]}")
+
+
 def test_custom_scalars_have_a_chart_for_all_runs(quicgym: Command, tmp_path: Path) -> None:
     import re
 
