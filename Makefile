@@ -12,6 +12,9 @@ REQUIREMENTS := $(VENV)/requirements-$(EXTRAS).txt
 # PyTorch and what goes with it, which only learned policies need, and the libraries of examples/.
 TRAIN := $(VENV)/requirements-examples.txt
 
+# Where there is no GPU: PyTorch without CUDA.
+TORCH_CPU := https://download.pytorch.org/whl/cpu
+
 PACKAGES := agents benchmarks configs controllers envs real src
 # They have targets of their own.
 PLUGINS := real/linux real/noq
@@ -29,7 +32,7 @@ help:
 	@echo "make baselines  compare the papers' controllers and the learned agents on one reward"
 	@echo "make reports    write all reports into results/reports; ARGS=leagues for one of them"
 	@echo "make test       run the tests that need neither PyTorch nor Ray: minutes"
-	@echo "make test-all   run all tests but long ones; installs PyTorch and Ray Tune (7 GB); ARGS='-m long' for these"
+	@echo "make test-all   run all tests but long ones; installs PyTorch and Ray Tune (3 GB, 7 GB with CUDA); ARGS='-m long' for these"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make linux      quicgym-linux, controllers in the kernel's TCP, and its tests; needs clang, libbpf and root"
 	@echo "make lint       ruff, mypy, clang-format"
@@ -47,6 +50,9 @@ $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml real/aioquic/p
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python .ci/requirements.py $* > $@.new
 	@echo "installing what quicgym needs"
+	@if grep -q '^torch[>=]' $@.new && [ "$$(uname -s)" = Linux ] && ! command -v nvidia-smi > /dev/null; then \
+	  $(PIP) install --no-deps --retries 0 --timeout 15 --constraint constraints.txt --index-url $(TORCH_CPU) torch 2> /dev/null \
+	    || echo "$(TORCH_CPU) gave no PyTorch: PyPI's is taken, which has CUDA and needs 4 GB more"; fi
 	$(PIP) install --constraint constraints.txt --requirement $@.new
 	@mv $@.new $@
 
