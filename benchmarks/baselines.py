@@ -2,7 +2,8 @@
 
 `quicgym baselines` evaluates both on the same networks with the same seeds. Into the output folder
 goes what `quicgym evaluate` leaves there, with one figure, the logs for TensorBoard (tensorboard/)
-and the verdicts on the papers' claims (papers/, and a sentence for each paper in the report).
+and, unless the networks are others, the verdicts on the papers' claims (papers/, and a sentence for
+each paper in the report).
 """
 
 from __future__ import annotations
@@ -98,6 +99,25 @@ def run_baselines(
     if found is None:
         return 130
     logs = _write_logs(directory, command)
+    claims: list[str] = []
+    status = 0
+    if tuple(suite) == SUITES:
+        status, counts = _judge_claims(directory, seeds, workers, resume, command)
+        if status == 130:
+            return status
+        found = replace(found, content={**found.content, "papers": counts})
+        claims = _claims(found.document)
+        evaluation = replace(evaluation, findings=found)
+    status = max(status, show(evaluation, directory, format, shown_columns, claims))
+    if logs is not None:
+        say(f"curves: tensorboard --logdir {shlex.quote(str(logs))}")
+    return status
+
+
+def _judge_claims(
+    directory: Path, seeds: int, workers: int | Workers, resume: bool, command: str
+) -> tuple[int, dict[str, dict[str, int]]]:
+    """Returns the exit status, and by paper how many of its claims have each verdict."""
     asked = asked_of(PAPERS, seeds, without_ns3=True, most_packets=MOST_PACKETS)
     study = Study(directory / "papers", RESULTS, command, workers, format="none", resume=resume)
     jobs = make_runs(asked, None)
@@ -109,16 +129,7 @@ def run_baselines(
             counts[reproduction.paper.name] = claim_counts(reproduction, asked)
         return findings(asked, study, measured)
 
-    status = run_study(study, jobs, conclude, title="papers")
-    if status == 130:
-        return status
-    with_claims = replace(found, content={**found.content, "papers": counts})
-    claims = _claims(with_claims.document)
-    evaluation = replace(evaluation, findings=with_claims)
-    status = max(status, show(evaluation, directory, format, shown_columns, claims))
-    if logs is not None:
-        say(f"curves: tensorboard --logdir {shlex.quote(str(logs))}")
-    return status
+    return run_study(study, jobs, conclude, title="papers"), counts
 
 
 def _write_logs(directory: Path, command: str) -> Path | None:
@@ -161,11 +172,11 @@ def _print(document: dict[str, Any], columns: Mapping[str, tuple[str, str]]) -> 
     few = (
         f", of which {ENOUGH_SEEDS} or more are needed to trust it" if seeds < ENOUGH_SEEDS else ""
     )
-    introduction, *claims = _claims(document)
+    introduction, *claims = _claims(document) if "papers" in document else [""]
     sample = (
         " Most of these networks are the papers' own. docs/reports/leaderboard.md has the order "
         "by the mean over ten suites."
-        if document["suite"] == ", ".join(SUITES)
+        if introduction
         else ""
     )
     for text in (
@@ -176,6 +187,7 @@ def _print(document: dict[str, Any], columns: Mapping[str, tuple[str, str]]) -> 
         f"is that of the IQM.{sample}",
         introduction,
     ):
-        console.print(f"\n{text}", highlight=False, width=100)
+        if text:
+            console.print(f"\n{text}", highlight=False, width=100)
     for sentence in claims:
         console.print(sentence, highlight=False)

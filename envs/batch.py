@@ -7,6 +7,7 @@ all of them see, do and earn the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NoReturn, SupportsIndex
 
@@ -74,6 +75,8 @@ class EpisodeBatch:
         settings.decision_interval = nanoseconds(decisions.decision_interval_ms / 1e3)
         settings.decision_interval_rtts = decisions.decision_interval_rtts or 0.0
         settings.reward_interval = nanoseconds(decisions.reward_interval_ms / 1e3)
+        if not isinstance(reward_per_flow, bool):
+            raise ValueError(f"reward_per_flow = {reward_per_flow!r}: give True or False")
         settings.reward_per_flow = reward_per_flow
         settings.records = records
         if isinstance(reward, str | Reward):
@@ -112,9 +115,11 @@ class EpisodeBatch:
                     f"decision_interval_rtts = {decisions.decision_interval_rtts}: intervals of "
                     "the agent and of the baseline would end at different times; leave one out"
                 )
+            # A copy, so that what an object remembers of the agents is not of the baseline.
             self._beside = EpisodeBatch(
-                source, simulations, threads, reward=reward, reward_per_flow=reward_per_flow
-            )
+                source, simulations, threads, reward=deepcopy(reward),
+                reward_per_flow=reward_per_flow,
+            )  # fmt: skip
         self._batch = self._make_batch(settings, simulations, threads)
         self.agent_count = source.agent_count
         self._closed = False
@@ -418,11 +423,14 @@ class EpisodeBatch:
         columns = _Columns(zip(INFO_COLUMNS, self.info[moved].T, strict=True))
         columns["row"] = np.flatnonzero(moved)
         returned = function(columns)
-        rewards = np.asarray(returned, dtype=np.float64)
+        try:
+            rewards = np.asarray(returned, dtype=np.float64)
+        except (TypeError, ValueError):
+            rewards = np.array(np.nan)
         if rewards.shape != (moved.sum(),) or not np.all(np.isfinite(rewards)):
             name = getattr(function, "__qualname__", type(function).__qualname__)
             raise ValueError(
-                f"the reward function {name} returned {None if returned is None else rewards!r}; "
+                f"the reward function {name} returned {returned!r}; "
                 f"give finite numbers of the shape {(int(moved.sum()),)}"
             )
         self.rewards[moved] = rewards

@@ -203,7 +203,9 @@ class EpisodeSource:
         a distribution draws the same scenario, and the simulation has the seed. ScenarioError where
         the drawn scenario or an option is not valid.
         """
-        options = options or {}
+        options = {} if options is None else options
+        if not isinstance(options, Mapping):
+            raise ScenarioError(f"options = {options!r}: give a mapping, or None")
         for name in options:
             if name not in RESET_OPTIONS:
                 raise ScenarioError(
@@ -221,6 +223,8 @@ class EpisodeSource:
             drawing = rng if episode_seed is None else np.random.default_rng(episode_seed)
             scenario = scenario.sample(drawing)
         controller, parameters = options.get("controller"), options.get("parameters") or {}
+        if not isinstance(parameters, Mapping):
+            raise ScenarioError(f"reset option 'parameters' = {parameters!r}: give a mapping")
         if parameters and controller is None:
             raise ScenarioError("reset option 'parameters': name their controller as well")
         seed = int(rng.integers(2**63))

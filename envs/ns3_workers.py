@@ -59,8 +59,6 @@ class Ns3WorkerBatch(EpisodeBatch):
         **settings: Any,
     ) -> None:
         """Allocates the arrays; workers start with their first episode."""
-        if on_worker_death not in ("raise", "restart"):
-            raise ValueError(f"on_worker_death = {on_worker_death!r}: give 'raise' or 'restart'")
         self._restart = on_worker_death == "restart"
         reward = settings["reward"]
         named = reward if isinstance(reward, str | Reward) else "fair-throughput"

@@ -11,7 +11,7 @@ logarithms (sim/environment/spans_observation.cpp).
 from __future__ import annotations
 
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Space
 
 from quicgym import _core
 from quicgym.envs.actions import find_action_space
@@ -41,6 +41,13 @@ def observation_names(
     names = [name for name, _, _ in _elements(history_length, environment, observations)]
     names += [f"action_{name}" for name in space.choices or space.coordinates]
     return tuple(names)
+
+
+def in_short(space: Space) -> str:
+    """Returns a space in a few words: the bounds of all elements would fill a screen."""
+    if not isinstance(space, Box):
+        return str(space)
+    return f"{space.shape} from {space.low.min():g} to {space.high.max():g}"
 
 
 def observation_space(

@@ -29,6 +29,7 @@ from gymnasium.spaces import Box, Space
 from quicgym.envs.arguments import check_arguments, keywords
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.info import INFO_COLUMNS, row_info
+from quicgym.envs.observations import in_short
 from quicgym.envs.registration import find_environment
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
@@ -98,6 +99,10 @@ class Sb3VecEnv(VecEnv):
     ) -> None:
         """Takes the environments over; closing this closes them."""
         self._environments = environments
+        if infos not in ("all", "ends"):
+            raise ValueError(f"infos = {infos!r}: give 'all' or 'ends'")
+        if not isinstance(privileged, bool):
+            raise ValueError(f"privileged = {privileged!r}: give True or False")
         self._every_info = infos == "all"
         self._privileged = privileged
         self._empty_rows = empty_rows
@@ -261,9 +266,9 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
     observations = inner.environments.single_observation_space
     if model.observation_space != observations:
         raise ValueError(
-            f"save: the model's observations are {model.observation_space}, and in a network there "
-            f"are only {observations}; train it without privileged=True, or by `quicgym train "
-            "tuning-ppo network.privileged_critic=true`, whose critic alone sees what only the "
+            f"save: the model's observations are {in_short(model.observation_space)}, and in a "
+            f"network there are only {in_short(observations)}; train it without privileged=True, "
+            "or by `quicgym train tuning-ppo network.privileged_critic=true`, whose critic alone sees what only the "
             "network knows"
         )
     setattr(model.action_space, RECORD, _record(inner.environments))
@@ -371,7 +376,8 @@ def make_sb3(
         **arguments: Arguments of CongestionControlVectorEnv, but for autoreset_mode.
     """
     own = ("infos", "privileged")
-    check_arguments(arguments, (*own, *keywords(CongestionControlVectorEnv.__init__)))
+    known = {*keywords(CongestionControlVectorEnv.__init__)} - {"autoreset_mode"}
+    check_arguments(arguments, (*own, *sorted(known)))
     environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
     assert isinstance(environments, CongestionControlVectorEnv)
     return VecMonitor(Sb3VecEnv(environments, infos, privileged=privileged))

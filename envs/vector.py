@@ -122,6 +122,10 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         check_number("num_envs", num_envs, 1, MOST_SIMULATIONS, whole=True)
         if num_threads is not None:
             check_number("num_threads", num_threads, 1, MOST_SIMULATIONS, whole=True)
+        if on_worker_death not in ("raise", "restart"):
+            raise ValueError(f"on_worker_death = {on_worker_death!r}: give 'raise' or 'restart'")
+        if not isinstance(per_flow, bool):
+            raise ValueError(f"per_flow = {per_flow!r}: give True or False")
         if flow is not None and per_flow:
             raise ValueError(
                 f"flow = {flow!r}: with per_flow every open flow is a row; leave it out"
@@ -476,6 +480,8 @@ def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:
         num_envs: The number of simulations.
         **arguments: Arguments of CongestionControlVectorEnv.
     """
+    if not isinstance(id, str):
+        raise ValueError(f"id = {id!r}: give an environment, such as 'quicgym/Window-v1'")
     if "/" not in id:  # else it may be one that only Gymnasium knows
         id = find_environment(id).id
     return gymnasium.make_vec(

@@ -288,6 +288,7 @@ def make_plans(
         zip(flows, _choices(scenario, controller), strict=True)
     ):
         _check_flow(f"{scenario.name}, flow {name}", scenario, flow)
+        _warn_of_own_ways(f"{scenario.name}, flow {name}", flow, stack)
         own = core.flows[index]
         application = flow.application
         plans.append(
@@ -354,6 +355,13 @@ def _check_flow(where: str, scenario: Scenario, flow: Flow) -> None:
             f"{where}: max_datagram_bytes = {size}: a stack takes {SMALLEST_DATAGRAM_BYTES} to "
             f"{LARGEST_DATAGRAM_BYTES}"
         )
+
+
+def _warn_of_own_ways(where: str, flow: Flow, stack: Stack) -> None:
+    for field, way in getattr(stack, "own_ways", {}).items():
+        value = getattr(flow, field)
+        if value != Flow.model_fields[field].get_default():
+            warnings.warn(f"{where}: {field} = {value}: {stack.name} {way}", stacklevel=4)
 
 
 def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Steering:

@@ -168,6 +168,8 @@ class Stack(Protocol):
         clocks: The clocks that the stack has.
         own_controllers: Names of controllers that the stack brings itself, each beginning with the
             stack's name, as in "noq-cubic".
+        own_ways: Fields of a scenario's flow that the stack does not follow, and what it does: a
+            scenario that has other values than the defaults warns. A stack may leave it out.
     """
 
     name: str

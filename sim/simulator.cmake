@@ -67,6 +67,9 @@ endif()
 
 add_library(quicgym_simulator OBJECT EXCLUDE_FROM_ALL ${simulator_sources})
 target_link_libraries(quicgym_simulator PUBLIC quicgym_flags PRIVATE quicgym_warnings)
+# Parsed once; they are the standard library's, and every file still includes what it uses.
+target_precompile_headers(quicgym_simulator PRIVATE <algorithm> <cmath> <functional> <map> <memory> <optional> <sstream>
+                          <stdexcept> <string> <vector>)
 
 # The two modules hand each other C++ objects, so they must come from the same sources: this digest of them
 # is in both modules, and quicgym_ns3 compares the two when it is imported.

@@ -25,8 +25,9 @@ def score(
 
     A step lasts 100 ms or a round trip, so a sum or a mean over steps says how often an agent
     decides as well. The score does not: it is the `reward` of `quicgym evaluate` on the same
-    scenario with the same seed. If several flows of a scenario name no controller, it is that of
-    `quicgym evaluate --other-controllers`, because the environment's agent has one flow.
+    scenario with the same seed, to rounding in the last of 16 digits. If several flows of a
+    scenario name no controller, it is that of `quicgym evaluate --other-controllers`, because the
+    environment's agent has one flow.
 
     Args:
         environment: An environment of quicgym with one agent, as it is or in wrappers.
@@ -37,7 +38,8 @@ def score(
         options: Further options of the environment's `reset`, such as {"controller": "cubic"}.
 
     Raises:
-        TypeError: The environment is none of quicgym's with one agent, or `seeds` is a number.
+        TypeError: The environment is none of quicgym's with one agent, the policy is no function,
+            or `seeds` is a number.
         ValueError: The environment's rewards are not those of an evaluation, or a policy of
             `quicgym.load_policy` decides on something else, or at other times, than the
             environment's agent.
@@ -53,8 +55,16 @@ def score(
             f"environment = {environment}: is none of quicgym's with one agent; make one with "
             "gymnasium.make, such as gymnasium.make('quicgym/Window-v1')"
         )
+    if not callable(policy):
+        remedy = (
+            f"quicgym.baseline({policy!r}) or quicgym.load_policy({policy!r})"
+            if isinstance(policy, str)
+            else "a function from an observation to an action; of a model of Stable-Baselines3, "
+            "lambda observation: model.predict(observation, deterministic=True)[0]"
+        )
+        raise TypeError(f"policy = {policy!r}: give {remedy}")
     if not isinstance(seeds, Iterable):
-        raise TypeError(f"seeds = {seeds!r}: give the seeds, such as range({seeds!r})")
+        raise TypeError(f"seeds = {seeds!r}: give the seeds, such as range(20)")
     decisions = own.decisions
     if decisions.reward_interval_ms != REWARD_INTERVAL_MS:
         raise ValueError(

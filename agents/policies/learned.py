@@ -32,7 +32,7 @@ from quicgym.controllers import refuse_place
 from quicgym.envs.action_effect import action_effect, differs
 from quicgym.envs.actions import ACTION_VERSION, action_space
 from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions
-from quicgym.envs.observations import OBSERVATION_VERSION
+from quicgym.envs.observations import OBSERVATION_VERSION, in_short
 from quicgym.envs.registration import environments, find_environment
 from quicgym.errors import MissingExtraError, PolicyError
 from quicgym.input_files import MOST_DESCRIPTION_BYTES, MOST_WEIGHTS_BYTES, read_input
@@ -384,24 +384,25 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
         raise PolicyError(f"{path}: {error}") from None
     if model.observation_space != decisions.observation_space:
         raise PolicyError(
-            f"{path}: its observations are {model.observation_space}, and those of "
-            f"{find_environment(decisions.environment).id} are {decisions.observation_space}; "
-            "train it without wrappers that change them, and without privileged=True"
+            f"{path}: its observations are {in_short(model.observation_space)}, and those of "
+            f"{find_environment(decisions.environment).id} "
+            f"{in_short(decisions.observation_space)}; train it without wrappers that change them, and without privileged=True"
         )
     if NORMALIZATION not in data:
+        # Algorithms with a replay buffer keep such observations without VecNormalize as well.
+        if data.get("_last_original_obs") is not None:
+            raise PolicyError(
+                f"{path}: model.save wrote it, which keeps no statistics of VecNormalize; "
+                f"{remedy('ENVIRONMENTS')}, where ENVIRONMENTS are those of its training: "
+                "quicgym.envs.sb3.make_sb3(...), or VecNormalize.load(STATISTICS, make_sb3(...))"
+            )
         warnings.warn(
             f"{path}: model.save wrote it, which does not keep wrappers of environments; if there "
             "was one of your own, the policy acts otherwise than in training. "
             "quicgym.envs.sb3.save refuses such a model",
             stacklevel=3,
         )
-    normalization = data.get(NORMALIZATION)
-    if normalization is None and data.get("_last_original_obs") is not None:
-        raise PolicyError(
-            f"{path}: it was trained with VecNormalize, whose statistics are not in the file; "
-            + remedy("VecNormalize.load(STATISTICS, quicgym.envs.sb3.make_sb3(...))")
-        )
-    return Sb3Policy(path.stem, decisions, model, normalization)
+    return Sb3Policy(path.stem, decisions, model, data.get(NORMALIZATION))
 
 
 def _algorithm_of(path: Path, data: Mapping[str, Any]) -> Any:

@@ -73,5 +73,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         if not isinstance(step, int) or step < 0 or not isinstance(state.get("best"), dict):
             raise ValueError("it has no step or no best policy")
     except Exception as error:  # what PyTorch makes of a damaged file is of any kind
-        raise RunError(f"{path}: is no checkpoint: {error}") from error
+        reason = str(error) or type(error).__name__
+        raise RunError(f"{path}: is no checkpoint: {reason}") from error
     return state

@@ -65,13 +65,19 @@ def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
         else:
             # Ray puts the current folder before Python's own modules, in all of its processes.
             with interrupted_afterwards(), chdir("/"):
-                ray.init(
-                    "local",
-                    num_cpus=jobs or os.cpu_count() or 1,
-                    include_dashboard=False,
-                    object_store_memory=_OBJECT_STORE_BYTES,
-                    **QUIET,
-                )
+                try:
+                    ray.init(
+                        "local",
+                        num_cpus=jobs or os.cpu_count() or 1,
+                        include_dashboard=False,
+                        object_store_memory=_OBJECT_STORE_BYTES,
+                        **QUIET,
+                    )
+                except Exception as error:  # Ray has no type for a start that takes too long
+                    raise ClusterError(
+                        f"Ray has not started on this machine ({str(error).splitlines()[0]}); "
+                        "run the command again when the machine is less busy"
+                    ) from error
         yield
     finally:
         ray.shutdown()

@@ -330,6 +330,18 @@ def ctrl_c_interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ctrl_c_interrupts")
+def test_a_ray_that_does_not_start_is_one_sentence(
+    quicgym: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: Any, **__: Any) -> None:
+        raise Exception("The current node timed out during startup.\nDetails")
+
+    monkeypatch.setattr("ray.init", late)
+    done = quicgym("sweep", "tuning", "--out", "s", status=2)
+    assert "Ray has not started on this machine (The current node timed out" in done.stderr
+    assert "Details" not in done.stderr and "Traceback" not in done.stderr
+
+
 def test_ctrl_c_while_ray_starts_comes_afterwards() -> None:
     from quicgym.ray_cluster import interrupted_afterwards
 

@@ -65,6 +65,30 @@ def test_a_reward_function_is_of_both():
     assert np.array_equal(rewards_of(paired, 1, [9] * 6), own - cubic)
 
 
+class Gain:
+    """How much the throughput has grown since the last step of a row."""
+
+    def __init__(self, rows):
+        self.last = np.zeros(rows)
+
+    def __call__(self, info):
+        before = self.last[info["row"]]
+        self.last[info["row"]] = info["throughput_mbps"]
+        return info["throughput_mbps"] - before
+
+
+def test_what_a_reward_function_remembers_is_of_the_agent_or_of_the_baseline():
+    def rewards(baseline=None, options=None):
+        rows = quicgym.make_vec(
+            "window", 2, scenario=SHORT["scenario"], reward=Gain(2), baseline=baseline
+        )
+        rows.reset(seed=1, options=options)
+        return np.array([rows.step(np.array([9, 9]))[1] for _ in range(6)])
+
+    bbr = {"controller": "bbr"}
+    assert np.array_equal(rewards("bbr"), rewards() - rewards(options=bbr))
+
+
 def test_a_state_has_the_baseline_s_simulation():
     environment = gymnasium.make("quicgym/Window-v1", baseline="bbr", **SHORT).unwrapped
     environment.reset(seed=1)

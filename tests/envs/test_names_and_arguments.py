@@ -220,6 +220,50 @@ def test_a_wrong_number_of_a_vector_environment(name, value):
         quicgym.make_vec("window", **{"num_envs": 2, name: value, **SHORT})
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("on_worker_death", "x"), ("per_flow", 1), ("reward_per_flow", "no")],
+)
+def test_a_wrong_choice_of_a_vector_environment(name, value):
+    with pytest.raises(ValueError, match=f"{name} = {value!r}: give "):
+        quicgym.make_vec("window", 2, **{name: value}, **SHORT)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"infos": "x"}, "infos = 'x': give 'all' or 'ends'"),
+        ({"privileged": 3}, "privileged = 3: give True or False"),
+    ],
+)
+def test_a_wrong_choice_of_the_environments_of_sb3(arguments, says):
+    sb3 = pytest.importorskip("quicgym.envs.sb3", exc_type=ImportError)
+    with pytest.raises(ValueError, match=says):
+        sb3.make_sb3("window", 2, **arguments, **SHORT)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'autoreset_mode'"):
+        sb3.make_sb3("window", 2, autoreset_mode="SameStep", **SHORT)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (3, "options = 3: give a mapping"),
+        ({"controller": "ebcc", "parameters": 3}, "give a mapping"),
+    ],
+)
+def test_wrong_options_of_a_reset(options, says):
+    environment = gymnasium.make("quicgym/Window-v1", **SHORT)
+    with pytest.raises(ValueError, match=says):
+        environment.reset(seed=1, options=options)
+
+
+def test_a_reward_function_whose_rewards_are_no_numbers():
+    environment = gymnasium.make("quicgym/Window-v1", reward=lambda info: ["much"], **SHORT)
+    environment.reset(seed=1)
+    with pytest.raises(ValueError, match=r"<lambda> returned \['much'\]; give finite numbers"):
+        environment.step(0)
+
+
 def test_rows_of_each_flow_have_no_flow_of_their_own():
     with pytest.raises(ValueError, match="flow = 0: with per_flow"):
         quicgym.make_vec("tuning", per_flow=True, flow=0)

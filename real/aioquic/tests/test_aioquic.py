@@ -84,7 +84,8 @@ def test_waiting_for_the_receiver_is_not_waiting_for_the_application(told, scena
         flow.model_copy(update={"flow_control_window_bytes": 20_000}) for flow in scenario.flows
     ]
     narrowed = scenario.model_copy(update={"flows": tuple(narrow)})
-    run_stack(narrowed, "newreno", "aioquic", "virtual")
+    with pytest.warns(UserWarning, match="flow_control_window_bytes = 20000: aioquic doubles"):
+        run_stack(narrowed, "newreno", "aioquic", "virtual")
     names = [name for name, _, _ in told]
     assert "on_window_unused" in names
     assert "on_app_limited" not in names

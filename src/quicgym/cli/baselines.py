@@ -71,8 +71,9 @@ def baselines(
 
     All run on the same networks with the same seeds: the suite papers and every 8th network of
     heldout, unless --suite says otherwise. You get one table with the best policy first, a report
-    (report.html) that you can send to somebody, logs for TensorBoard, and for each paper how many
-    of its claims hold in our runs; those that need ns-3 are left to `quicgym papers`.
+    (report.html) that you can send to somebody, and logs for TensorBoard. Without --suite it also
+    says for each paper how many of its claims hold in our runs; those that need ns-3 are left to
+    `quicgym papers`.
     --controller replaces the hand-coded controllers, and --policy the agents.
 
     With --scenario the command runs the given networks instead and prints every metric of every
@@ -84,7 +85,11 @@ def baselines(
     from quicgym.jobs import workers_of
 
     if scenario:
-        _refuse(context, OF_THE_BENCHMARK, "does not go with --scenario; leave out one of them")
+        _refuse(
+            context,
+            OF_THE_BENCHMARK,
+            "does not go with --scenario; leave out one of them, or give the file to --suite",
+        )
         from quicgym.benchmarks.networks import run_networks
         from quicgym.envs.simulation.packet_logs import PacketLogs
         from quicgym.envs.simulation.window import Window

@@ -117,8 +117,12 @@ def test_what_has_no_score_of_an_evaluation_is_refused_with_the_remedy() -> None
         with pytest.raises(TypeError, match="none of quicgym's with one agent; make one"):
             quicgym.score(other, lambda observation: 6)
     environment = gymnasium.make("quicgym/Window-v1", scenario=scenario)
-    with pytest.raises(TypeError, match=r"seeds = 3: give the seeds, such as range\(3\)"):
+    with pytest.raises(TypeError, match=r"seeds = 3: give the seeds, such as range\(20\)"):
         quicgym.score(environment, lambda observation: 6, 3)
+    with pytest.raises(TypeError, match=r"policy = 'bbr': give quicgym.baseline\('bbr'\)"):
+        quicgym.score(environment, "bbr")
+    with pytest.raises(TypeError, match=r"model.predict\(observation, deterministic=True\)\[0\]"):
+        quicgym.score(environment, object())
 
 
 def test_a_policy_in_another_environment_than_its_own_is_refused() -> None:

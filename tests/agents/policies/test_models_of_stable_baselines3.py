@@ -179,6 +179,8 @@ def test_the_logs_of_stable_baselines3_have_the_mean_return():
     ("package", "name", "environment"),
     [
         ("stable_baselines3", "DQN", "window"),
+        ("stable_baselines3", "SAC", "rate"),
+        ("stable_baselines3", "TD3", "rate"),
         ("stable_baselines3", "A2C", "rate"),
         ("sb3_contrib", "QRDQN", "window"),
         ("sb3_contrib", "TRPO", "rate"),
@@ -192,7 +194,9 @@ def test_every_algorithm_comes_back_as_itself(package, name, environment, tmp_pa
     algorithm = getattr(pytest.importorskip(package), name)
     policy = "MlpLstmPolicy" if name == "RecurrentPPO" else "MlpPolicy"
     environments = make(environment)
-    model = algorithm(policy, environments, device="cpu", seed=1)
+    replay = {"learning_starts": 20} if name in ("DQN", "QRDQN", "SAC", "TD3") else {}
+    model = algorithm(policy, environments, device="cpu", seed=1, **replay)
+    model.learn(30 if replay else 1)
     save(model, tmp_path / "mine.zip")
     loaded = load(tmp_path / "mine.zip")
     assert type(loaded.model) is algorithm
@@ -206,6 +210,19 @@ def test_every_algorithm_comes_back_as_itself(package, name, environment, tmp_pa
     elif name in ("QRDQN", "MaskablePPO"):  # the policies of the others decide alone
         with pytest.raises(quicgym.PolicyError, match=r"save it by quicgym\.envs\.sb3\.save"):
             load(tmp_path / "plain.zip")
+
+
+def test_a_trained_dqn_of_model_save_may_lack_statistics_and_is_refused_with_the_remedy(tmp_path):
+    from stable_baselines3 import DQN
+
+    from quicgym.envs.sb3 import save
+
+    path, environments = tmp_path / "mine.zip", make("window")
+    DQN("MlpPolicy", environments, learning_starts=20, device="cpu").learn(30).save(path)
+    with pytest.raises(quicgym.PolicyError, match=r"no statistics of VecNormalize.*DQN\.load"):
+        load(path)
+    save(DQN.load(path, env=environments), path)
+    assert load(path).normalization is None
 
 
 def test_save_refuses_what_load_policy_would_refuse(tmp_path):
