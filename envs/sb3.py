@@ -268,8 +268,8 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
         raise ValueError(
             f"save: the model's observations are {in_short(model.observation_space)}, and in a "
             f"network there are only {in_short(observations)}; train it without privileged=True, "
-            "or by `quicgym train tuning-ppo network.privileged_critic=true`, whose critic alone sees what only the "
-            "network knows"
+            "or by `quicgym train tuning-ppo network.privileged_critic=true`, whose critic "
+            "alone sees what only the network knows"
         )
     setattr(model.action_space, RECORD, _record(inner.environments))
     setattr(model, NORMALIZATION, model.get_vec_normalize_env())

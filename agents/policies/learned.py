@@ -386,7 +386,8 @@ def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
         raise PolicyError(
             f"{path}: its observations are {in_short(model.observation_space)}, and those of "
             f"{find_environment(decisions.environment).id} "
-            f"{in_short(decisions.observation_space)}; train it without wrappers that change them, and without privileged=True"
+            f"{in_short(decisions.observation_space)}; train it without wrappers that "
+            "change them, and without privileged=True"
         )
     if NORMALIZATION not in data:
         # Algorithms with a replay buffer keep such observations without VecNormalize as well.
