@@ -352,6 +352,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         if seed is None:
             seeds = [None] * self.simulations
         elif isinstance(seed, int | np.integer):
+            check_number("seed", seed, 0, 2**64 - 1, whole=True)
             seeds = [row_seed(int(seed), row) for row in range(self.simulations)]
         elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
             seeds = seed
@@ -367,6 +368,9 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             if value is None and known:
                 generators.append(self._generators[row])
                 continue
+            if value is not None:
+                check_number(f"seed of simulation {row}", value, 0, 2**64 - 1, whole=True)
+                value = int(value)
             generator, self._seeds[row] = seeding.np_random(value)
             generators.append(generator)
         self._generators = generators

@@ -51,7 +51,8 @@ class TrainingProgress:
 
     def evaluated(self, step: int, text: str) -> None:
         """Prints the result of an evaluation."""
-        self._console.print(f"step {step:>12,}  {text}  {self._speed(step)}", highlight=False)
+        line = f"step {step:>12,}  {text}  {self._speed(step)}"
+        self._console.print(line, highlight=False, soft_wrap=True)
         self._bar.update(self._task, rate=self._speed(step))
 
     def at(self, step: int) -> None:

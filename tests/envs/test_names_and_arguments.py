@@ -284,6 +284,19 @@ def test_a_wrong_seed_of_a_simulation_or_a_vector_environment(seed):
             begin(seed=seed)
 
 
+def test_seeds_of_a_vector_environment_are_whole_numbers_of_any_kind():
+    environments = quicgym.make_vec("window", 2, **SHORT)
+    observations, _ = environments.reset(seed=[3, 4])
+    assert np.array_equal(environments.reset(seed=np.array([3, 4]))[0], observations)
+    for seed, named in (
+        (-1, "seed = -1"),
+        (True, "seed = True"),
+        ([1, -2], "seed of simulation 1"),
+    ):
+        with pytest.raises(ValueError, match=f"{named}.*give a whole number from 0"):
+            environments.reset(seed=seed)
+
+
 @pytest.mark.parametrize("action", ["6", True])
 def test_text_and_truth_values_are_no_actions(action):
     environment = gymnasium.make("quicgym/Window-v1", **SHORT)
