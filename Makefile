@@ -27,7 +27,7 @@ CPP := $(shell find sim controllers real docs/playground tests/fuzz -not -path '
 
 help:
 	@echo "make setup      build and install quicgym, quicgym-aioquic and quicgym-ns3 into $(VENV); EXTRAS=dev,ns3,train for PyTorch too"
-	@echo "                PROFILE=1 compiles twice with gcc, the second time by what packets did, which then cost a tenth less"
+	@echo "                PROFILE=1 compiles twice with gcc, the second time by what packets did, which then cost a sixth less"
 	@echo "make develop    the same, but edits of Python and C++ take effect at the next import"
 	@echo "make baselines  compare the papers' controllers and the learned agents on one reward"
 	@echo "make reports    write all reports into results/reports; ARGS=leagues for one of them"

@@ -95,6 +95,7 @@ def run_networks(
         if not runs:
             raise Ended(1)
         frame = pd.DataFrame(runs)
+        frame = frame.astype({name: float for name in METRICS if name in frame})
         report_blocked(frame.rename(columns={"controller": "policy"}))
         intervals = _intervals(runs)
         traced = drawings.with_traces(jobs, lambda _: known)

@@ -148,6 +148,8 @@ def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: 
         assert set(run) == {"scenario", "controller", "engine", "seed", *NAMES, "flows"}
         for flow in run["flows"]:
             assert set(flow) == {"name", "controller", *(entry.name for entry in OF_FLOWS)}
+    frame = pd.read_parquet(tmp_path / "here" / "results.parquet")
+    assert {str(frame[name].dtype) for name in NAMES} == {"float64"}  # without a value, too
     assert len(runs[0]["flows"]) == 3
     assert runs[0]["receive_rate_mbps"] != runs[1]["receive_rate_mbps"]
 
