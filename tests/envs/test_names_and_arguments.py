@@ -229,6 +229,7 @@ def test_a_wrong_choice_of_a_vector_environment(name, value):
         quicgym.make_vec("window", 2, **{name: value}, **SHORT)
 
 
+@pytest.mark.train
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -237,11 +238,12 @@ def test_a_wrong_choice_of_a_vector_environment(name, value):
     ],
 )
 def test_a_wrong_choice_of_the_environments_of_sb3(arguments, says):
-    sb3 = pytest.importorskip("quicgym.envs.sb3", exc_type=ImportError)
+    from quicgym.envs.sb3 import make_sb3
+
     with pytest.raises(ValueError, match=says):
-        sb3.make_sb3("window", 2, **arguments, **SHORT)
+        make_sb3("window", 2, **arguments, **SHORT)
     with pytest.raises(TypeError, match="unexpected keyword argument 'autoreset_mode'"):
-        sb3.make_sb3("window", 2, autoreset_mode="SameStep", **SHORT)
+        make_sb3("window", 2, autoreset_mode="SameStep", **SHORT)
 
 
 @pytest.mark.parametrize(
