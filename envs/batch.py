@@ -117,9 +117,12 @@ class EpisodeBatch:
                 )
             # A copy, so that what an object remembers of the agents is not of the baseline.
             self._beside = EpisodeBatch(
-                source, simulations, threads, reward=deepcopy(reward),
+                source,
+                simulations,
+                threads,
+                reward=deepcopy(reward),
                 reward_per_flow=reward_per_flow,
-            )  # fmt: skip
+            )
         self._batch = self._make_batch(settings, simulations, threads)
         self.agent_count = source.agent_count
         self._closed = False

@@ -74,9 +74,10 @@ def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
                         **QUIET,
                     )
                 except Exception as error:  # Ray has no type for a start that takes too long
+                    reason = (str(error) or type(error).__name__).splitlines()[0]
                     raise ClusterError(
-                        f"Ray has not started on this machine ({str(error).splitlines()[0]}); "
-                        "run the command again when the machine is less busy"
+                        f"Ray has not started on this machine ({reason}); run the command again "
+                        "when the machine is less busy"
                     ) from error
         yield
     finally:
