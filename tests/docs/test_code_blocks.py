@@ -60,6 +60,7 @@ MARKS = {
 NEEDS = {
     "docs/how-to/link.md": ["quicgym_aioquic"],
     "docs/how-to/offline.md": ["minari"],
+    "docs/how-to/own-agent.md": ["onnx", "onnxruntime"],
     "docs/how-to/real.md": ["quicgym_aioquic"],
     "docs/reference/environments.md": ["pettingzoo"],
     "docs/how-to/training-libraries.md": ["torchrl"],
