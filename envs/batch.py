@@ -328,7 +328,7 @@ class EpisodeBatch:
         """Copies actions: one of the space for a single environment, else a row for each agent."""
         try:
             array = np.asarray(actions)
-            if array.dtype.kind in "bSU":  # NumPy would take "6" for 6, and True for 1
+            if array.dtype.kind in "bcSU":  # NumPy would take "6" or 6 + 2j for 6
                 raise ValueError
             array = array.astype(np.float32)
         except (TypeError, ValueError):

@@ -207,7 +207,7 @@ class TrainingConfig(StrictModel):
     environment: EnvironmentConfig = EnvironmentConfig()
     network: NetworkConfig = NetworkConfig()
     start: StartConfig = StartConfig()
-    steps: int = Field(ge=1)
+    steps: int = Field(ge=1, le=10**12)
     seed: int = Field(default=0, ge=0, lt=2**32)
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     evaluation: EvaluationConfig = EvaluationConfig()

@@ -255,6 +255,7 @@ FOR_WINDOW = "is for quicgym/Window-v1"
 MISTAKES = [
     ("aggrevate", "hyperparameters.windows=[1,0]", "in rising order"),
     ("ppo", "stepz=3", "stepz = 3: unknown field", "did you mean steps?"),
+    ("ppo", "steps=1e30", "steps = 1000", "at most 1e+12"),
     ("ppo", "hyperparameters.learning_rat=1", "learning_rat", "did you mean learning_rate?"),
     ("ppo", "hyperparameters.learning_rate=1e39", "learning_rate = 9999", "from 0 to 1e+30"),
     ("ppo", "hyperparameters.n_epochs=0", "n_epochs = 0", "at least 1"),

@@ -299,8 +299,8 @@ def test_seeds_of_a_vector_environment_are_whole_numbers_of_any_kind():
             environments.reset(seed=seed)
 
 
-@pytest.mark.parametrize("action", ["6", True])
-def test_text_and_truth_values_are_no_actions(action):
+@pytest.mark.parametrize("action", ["6", True, 6 + 2j])
+def test_text_truth_values_and_complex_numbers_are_no_actions(action):
     environment = gymnasium.make("quicgym/Window-v1", **SHORT)
     environments = quicgym.make_vec("window", 2, **SHORT)
     for each, given in ((environment, action), (environments, [action, action])):
