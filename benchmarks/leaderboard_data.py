@@ -23,6 +23,8 @@ REFERENCES = ("cubic", "bbr")
 LEAST_SHARE, MORE_LOSS = 0.5, 0.1
 """A collapse: less than this part of their throughput share, or so much more loss than both."""
 BEST = "best single hand-coded controller"
+DRAWN = ("ebcc", "ibcca", "cubic+", "bbr", "bbr3")
+"""The controllers that the figure compares the agents with."""
 YARDSTICK = "omniscient"
 """Knows the network, so the finding names the best of the others."""
 _DIGITS = 6
@@ -269,42 +271,53 @@ def robustness(
 
 
 def draw_leaderboard(data: Mapping[str, Any]) -> Figure:
-    """Returns the agents minus the best single hand-coded controller, a row for each suite.
+    """Returns the agents minus the papers' controllers, BBR, BBRv3 and the best hand-coded one.
 
-    `data` is that of `leaderboard_data`. A dot is the paired difference of the mean reward, and its
-    bar the 95% interval.
+    `data` is that of `leaderboard_data`. Each agent has a panel, and each suite a row. A dot is the
+    paired difference of the mean reward, and its bar the 95% interval.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
-    from quicgym.plot_style import GREY, STYLE, TWO_COLUMNS, looks_of
+    from quicgym.plot_style import GREY, STYLE, TWO_COLUMNS, Look, looks_of
 
     rows = [*data["suites"], "all suites"]
-    agents = [agent for agent in data["agents"] if agent["against"]]
-    looks = looks_of(agent["policy"] for agent in agents)
+    panels = {
+        agent["name"]: {
+            other["policy"]: other
+            for other in agent["against"]
+            if other["policy"] is None or other["policy"] in DRAWN
+        }
+        for agent in data["agents"]
+    }
+    others = [policy for policy in (*DRAWN, None) if any(policy in has for has in panels.values())]
+    looks = {**looks_of(filter(None, others)), None: Look(GREY, 3)}
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(TWO_COLUMNS, 1 + 0.1 * len(rows) * (1 + len(agents))))
-        axes = figure.subplots()
-        for place, agent in enumerate(agents):
-            best = agent["against"][0]
-            found = [*best["suites"], best["all"]]
-            values = np.array([each["value"] for each in found])
-            ends = np.array([[each["low"], each["high"]] for each in found]).T
-            look = looks[agent["policy"]]
-            axes.errorbar(
-                values,
-                np.arange(len(rows)) + 0.7 * ((place + 0.5) / len(agents) - 0.5),
-                # A percentile interval need not contain its value.
-                xerr=np.maximum(0, [values - ends[0], ends[1] - values]),
-                color=look.colour, marker=look.marker, markersize=3.5, linestyle="none",
-                elinewidth=1, label=agent["name"],
-            )  # fmt: skip
-        axes.axvline(0, color=GREY, linewidth=0.8)
-        axes.axhline(len(rows) - 1.5, color=GREY, linewidth=0.8)
+        height = 1 + 0.075 * len(rows) * (1 + len(others))
+        figure = Figure(figsize=(1.2 * TWO_COLUMNS, height))
+        all_axes = figure.subplots(1, max(1, len(panels)), sharex=True, sharey=True, squeeze=False)
+        for axes, (name, against) in zip(all_axes[0], panels.items(), strict=False):
+            for place, policy in enumerate(others):
+                other = against[policy]
+                found = [*other["suites"], other["all"]]
+                values = np.array([each["value"] for each in found])
+                ends = np.array([[each["low"], each["high"]] for each in found]).T
+                axes.errorbar(
+                    values,
+                    np.arange(len(rows)) + 0.8 * ((place + 0.5) / len(others) - 0.5),
+                    # A percentile interval need not contain its value.
+                    xerr=np.maximum(0, [values - ends[0], ends[1] - values]),
+                    color=looks[policy].colour, marker=looks[policy].marker, markersize=3,
+                    linestyle="none", elinewidth=0.8, label=other["name"],
+                )  # fmt: skip
+            axes.axvline(0, color=GREY, linewidth=0.8)
+            axes.axhline(len(rows) - 1.5, color=GREY, linewidth=0.8)
+            axes.set_title(f"{name} minus …")
+        axes = all_axes[0][0]
         axes.set_yticks(range(len(rows)), rows)
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel(f"mean reward minus that of the {BEST} (bar: 95% interval)")
-        if agents:
-            figure.legend(loc="outside upper center", ncols=len(agents))
+        figure.supxlabel("difference of the mean reward (bar: 95% interval)", fontsize=8)
+        if others:
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=6)
         figure.draw_without_rendering()  # while the style holds
     return figure

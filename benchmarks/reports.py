@@ -22,6 +22,7 @@ from quicgym.benchmarks.coexistence.coexistence_report import coexistence
 from quicgym.benchmarks.leaderboard import leaderboard
 from quicgym.benchmarks.league.league_report import leagues
 from quicgym.benchmarks.publish import publish
+from quicgym.console import show_warnings_as_notes
 from quicgym.errors import UserError
 
 # The leaderboard shows what attacks have found.
@@ -47,6 +48,7 @@ def reports(context: typer.Context) -> None:
 
 def main() -> None:
     """Runs a report; bad input ends with exit status 2 and a message, no traceback."""
+    show_warnings_as_notes()
     try:
         app()
     except UserError as error:

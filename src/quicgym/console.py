@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import codecs
 import sys
+import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,6 +107,19 @@ def count_of(number: int, noun: str) -> str:
 def say(text: str) -> None:
     """Prints a message to standard error, where it does not mix with results."""
     print(text, file=sys.stderr, flush=True)
+
+
+def show_warnings_as_notes() -> None:
+    """Shows from now on what warns a user as a note: a line of our code says nothing to them."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, UserWarning):
+            say(f"note: {message}")
+        else:
+            shown(message, category, *rest, **more)
+
+    warnings.showwarning = show
 
 
 def progress_bar(*columns: TextColumn) -> Progress:

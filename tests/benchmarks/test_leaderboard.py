@@ -100,6 +100,22 @@ def test_a_second_run_writes_the_same_bytes(
     assert "| `ebcc:gamma=60` | static |  | +0.00 |" in attacked
 
 
+def test_what_a_user_should_know_is_a_note_and_no_line_of_our_code(
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two.yaml").write_text("[{name: Prague, policy: prague, kind: baseline}]")
+    monkeypatch.setattr(sys, "argv", ["reports", "leaderboard", *files, "--out", "page.md"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    errors = capsys.readouterr().err
+    assert not end.value.code, errors
+    assert "\nnote: prague: asks for marks" in f"\n{errors}" and "UserWarning" not in errors
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -268,15 +284,16 @@ def test_a_difference_has_the_interval_that_other_networks_would_give_even_with_
         assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * spread / 40**0.5, rel=0.1)
 
 
-def test_the_figure_has_a_dot_with_an_interval_for_each_agent_and_suite() -> None:
+def test_the_figure_has_a_panel_for_each_agent_and_a_dot_for_each_controller_and_suite() -> None:
     data = leaderboard_data(ENTRIES, [result(ONE), result(OTHER, "t")], "make reports", {})
-    (axes,) = draw_leaderboard(data).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["s", "t", "all suites"]
-    dots = {bars.get_label(): bars.lines[0].get_xdata() for bars in axes.containers}
-    assert dots == {
-        "PPO 1": pytest.approx([0.1, -0.1, 0]),
-        "PPO 2": pytest.approx([-0.2, -0.5, -0.35]),
-    }
+    first, second = draw_leaderboard(data).axes
+    assert [label.get_text() for label in first.get_yticklabels()] == ["s", "t", "all suites"]
+    for axes, best, bbr in (
+        (first, [0.1, -0.1, 0], [0.6, -0.1, 0.25]),
+        (second, [-0.2, -0.5, -0.35], [0.3, -0.5, -0.1]),
+    ):
+        dots = {bars.get_label(): bars.lines[0].get_xdata() for bars in axes.containers}
+        assert dots == {BEST: pytest.approx(best), "BBR": pytest.approx(bbr)}
 
 
 def test_the_page_says_what_each_section_is_and_counts_collapses() -> None:

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
@@ -18,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from quicgym import __version__, _core, plugins
-from quicgym.console import PLAIN_TEXT, say
+from quicgym.console import PLAIN_TEXT, show_warnings_as_notes
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.errors import UserError, missing_extra
 from quicgym.output_folders import DISK_ERRORS
@@ -161,22 +160,9 @@ def _spread_completion() -> None:
         os.environ |= {name: " ".join(words), "COMP_CWORD": str(len(words) - 1)}
 
 
-def _show_as_notes() -> None:
-    """Shows what warns a user as a note: a line of our code says nothing to them."""
-    shown = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, UserWarning):
-            say(f"note: {message}")
-        else:
-            shown(message, category, *rest, **more)
-
-    warnings.showwarning = show
-
-
 def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
-    _show_as_notes()
+    show_warnings_as_notes()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=PLAIN_TEXT)
