@@ -268,7 +268,11 @@ def read_parquet(path: Path) -> DataFrame:
                 read += batch.nbytes
                 if read > MOST_TABLE_BYTES:
                     raise ValueError(f"it has more than {MOST_TABLE_BYTES >> 30} GiB of numbers")
-            return pyarrow.Table.from_batches(batches, file.schema_arrow).to_pandas()
+            frame = pyarrow.Table.from_batches(batches, file.schema_arrow).to_pandas()
+            # Older versions of PyArrow leave it to pandas to read what pandas has written here.
+            attributes = json.loads((file.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", "{}"))
+            frame.attrs = attributes if isinstance(attributes, dict) else {}
+            return frame
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise RunError(
             f"{path}: cannot be read: {str(error).strip().partition(chr(10))[0]}"
