@@ -31,6 +31,7 @@ COMBINATIONS = {
     "clang": ("python3.11", "clang++", False),
     "python3.12": ("python3.12", "g++", False),
     "python3.13": ("python3.13", "g++", False),
+    "python3.14": ("python3.14", "g++", False),
 }
 
 
