@@ -88,5 +88,6 @@ def test_a_change_of_a_training_configuration_has_a_remedy() -> None:
     with pytest.raises(ConfigError) as error:
         load_training("tuning-ppo", ["steps=lots"])
     assert str(error.value) == (
-        "tuning-ppo: steps = 'lots': should be a valid integer; give a whole number, at least 1"
+        "tuning-ppo: steps = 'lots': should be a valid integer; give a whole number, at least 1, "
+        "at most 1e+12"
     )

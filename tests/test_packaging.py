@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import textwrap
 import tomllib
 import venv
@@ -232,8 +231,7 @@ def sdist(folder: Path, out: Path) -> Path:
         [sys.executable, "-c", code, str(out)], cwd=folder, check=True, capture_output=True
     )
     (archive,) = out.glob("*.tar.gz")
-    with tarfile.open(archive) as file:
-        file.extractall(out, filter="data")
+    subprocess.run(["tar", "-xzf", archive, "-C", out], check=True)
     return archive.with_name(archive.name.removesuffix(".tar.gz"))
 
 
