@@ -74,7 +74,7 @@ QUICGYM := $(if $(wildcard $(VENV)/developed),$(REQUIREMENTS),$(VENV)/installed)
 # The checkout's Python files are imported, and C++ is built again when it has changed. `make setup` undoes it.
 develop: $(REQUIREMENTS)
 	@for project in $(DISTRIBUTIONS); do \
-	  SKBUILD_CMAKE_DEFINE=QUICGYM_PROFILE= $(INSTALL) -C editable.rebuild=true -C editable.verbose=false --editable $$project || exit; done
+	  SKBUILD_CMAKE_DEFINE=QUICGYM_PROFILE= $(INSTALL) --config-settings editable.rebuild=true --config-settings editable.verbose=false --editable $$project || exit; done
 	@rm -f $(VENV)/installed
 	@touch $(VENV)/developed
 

@@ -70,10 +70,10 @@ def install(part: Part, target: Path) -> None:
     """Compiles and installs quicgym, and with it quicgym-ns3 where the part needs that."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     pip += ["--no-build-isolation", "--no-deps", "--upgrade", "--target", str(target)]
-    pip += ["-C", f"cmake.define.QUICGYM_SANITIZE={part.sanitizers}"]
+    pip += ["--config-settings", f"cmake.define.QUICGYM_SANITIZE={part.sanitizers}"]
     for project in (".", "./sim/ns3")[: 1 + part.ns3]:
         objects = target.with_name(target.name + ("-objects" if project == "." else "-objects-ns3"))
-        subprocess.run([*pip, "-C", f"build-dir={objects}", project], check=True)
+        subprocess.run([*pip, "--config-settings", f"build-dir={objects}", project], check=True)
 
 
 def library(name: str) -> str:

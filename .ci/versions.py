@@ -61,7 +61,8 @@ def test(name: str, arguments: list[str]) -> int:
     pip = [binaries / "pip", "--quiet", "--disable-pip-version-check", "install"]
     run(*pip, *wanted(oldest))
     run(
-        *pip, "--no-build-isolation", "--no-deps", "-C", f"build-dir={folder}/objects", ROOT,
+        *pip, "--no-build-isolation", "--no-deps",
+        "--config-settings", f"build-dir={folder}/objects", ROOT,
         CXX=compiler, PATH=f"{binaries}:{os.environ['PATH']}",
     )  # fmt: skip
     run(*pip, "--no-build-isolation", "--no-deps", ROOT / "real/aioquic")

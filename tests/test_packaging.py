@@ -316,8 +316,8 @@ def test_an_editable_host_finds_ns3s_libraries(tmp_path: Path) -> None:
     environment = os.environ | {"LD_LIBRARY_PATH": ""}
     subprocess.run(
         [python, "-m", "pip", "--quiet", "install", "--no-build-isolation", "--no-deps",
-         "-C", "editable.rebuild=true", "-C", "editable.verbose=false",
-         "--editable", source / "sim" / "ns3"],
+         "--config-settings", "editable.rebuild=true",
+         "--config-settings", "editable.verbose=false", "--editable", source / "sim" / "ns3"],
         check=True, timeout=900, env=environment,
     )  # fmt: skip
 
