@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +49,17 @@ def files(tmp_path: Path) -> list[str]:
     return ["--suite", "tiny.yaml", "--policies", "two.yaml", "--engine", "native", "--seeds", "2"]
 
 
-def test_a_second_run_writes_the_same_bytes(
+@pytest.fixture
+def leaderboard(
     files: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> Callable[..., str]:
+    """Runs the report with more options; returns what it says."""
     monkeypatch.chdir(tmp_path)
 
-    for folder in "abcd":
-        (tmp_path / folder).mkdir()
-
-    def here(*more: str) -> str:
+    def run(*more: str) -> str:
         monkeypatch.setattr(sys, "argv", ["reports", "leaderboard", *files, *more])
         with pytest.raises(SystemExit) as end:
             main()
@@ -67,8 +67,16 @@ def test_a_second_run_writes_the_same_bytes(
         assert not end.value.code, errors
         return errors
 
-    first = here("--jobs", "1", "--out", "a/leaderboard.md", "--results", "first")
-    here("--jobs", "2", "--out", "b/leaderboard.md", "--results", "other")
+    return run
+
+
+def test_a_second_run_writes_the_same_bytes(
+    leaderboard: Callable[..., str], tmp_path: Path
+) -> None:
+    for folder in "abcd":
+        (tmp_path / folder).mkdir()
+    first = leaderboard("--jobs", "1", "--out", "a/leaderboard.md", "--results", "first")
+    leaderboard("--jobs", "2", "--out", "b/leaderboard.md", "--results", "other")
     text = (tmp_path / "a/leaderboard.md").read_text()
     for name in ("leaderboard.md", "leaderboard.json", "leaderboard.svg"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
@@ -86,7 +94,9 @@ def test_a_second_run_writes_the_same_bytes(
         for entry in document["policies"]
     }
     assert str(tmp_path) not in text
-    assert "0 to run of 4" in here("--out", "c/leaderboard.md", "--results", "first", "--resume")
+    assert "0 to run of 4" in leaderboard(
+        "--out", "c/leaderboard.md", "--results", "first", "--resume"
+    )
     assert (tmp_path / "c/leaderboard.md").read_text() == text
     assert "| `ebcc` | baseline |  |\n" in text
     for name, found in (("ebcc", {"difference": -0.4567}), ("ebcc:gamma=60", None)):
@@ -94,25 +104,17 @@ def test_a_second_run_writes_the_same_bytes(
         folder = tmp_path / "d/attacks" / file_name(name)
         folder.mkdir(parents=True)
         (folder / "attack.json").write_text(json.dumps(attack))
-    here("--out", "d/leaderboard.md", "--results", "first", "--resume")
+    leaderboard("--out", "d/leaderboard.md", "--results", "first", "--resume")
     attacked = (tmp_path / "d/leaderboard.md").read_text()
     assert "| `ebcc` | baseline |  | -0.46 |" in attacked
     assert "| `ebcc:gamma=60` | static |  | +0.00 |" in attacked
 
 
 def test_what_a_user_should_know_is_a_note_and_no_line_of_our_code(
-    files: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    leaderboard: Callable[..., str], tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("two.yaml").write_text("[{name: Prague, policy: prague, kind: baseline}]")
-    monkeypatch.setattr(sys, "argv", ["reports", "leaderboard", *files, "--out", "page.md"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    errors = capsys.readouterr().err
-    assert not end.value.code, errors
+    (tmp_path / "two.yaml").write_text("[{name: Prague, policy: prague, kind: baseline}]")
+    errors = leaderboard("--out", "page.md")
     assert "\nnote: prague: asks for marks" in f"\n{errors}" and "UserWarning" not in errors
 
 
