@@ -31,11 +31,11 @@ std::vector<ActionSpace> make_spaces() {
 }
 
 // Parts are made when they are asked for first, and kept: actuators refer to them.
-const ActionSpace& find_part(const std::string& name, std::size_t bracket) {
+const ActionSpace& find_part(std::string_view name, std::size_t bracket) {
     static std::mutex mutex;
-    static std::map<std::string, ActionSpace> parts;
+    static std::map<std::string, ActionSpace, std::less<>> parts;
     const ActionSpace& whole = find_action_space(name.substr(0, bracket));
-    std::istringstream list(name.substr(bracket + 1, name.size() - bracket - 2));
+    std::istringstream list(std::string(name.substr(bracket + 1, name.size() - bracket - 2)));
     std::vector<std::string> names;
     for (std::string one; std::getline(list, one, ',');) names.push_back(one);
     const std::lock_guard lock(mutex);
@@ -58,15 +58,15 @@ const std::vector<ActionSpace>& action_spaces() {
     return spaces;
 }
 
-const ActionSpace& find_action_space(const std::string& name) {
+const ActionSpace& find_action_space(std::string_view name) {
     const auto bracket = name.find('[');
-    if (bracket != std::string::npos && name.ends_with(']')) return find_part(name, bracket);
+    if (bracket != std::string_view::npos && name.ends_with(']')) return find_part(name, bracket);
     std::string known;
     for (const ActionSpace& space : action_spaces()) {
         if (space.name == name) return space;
         known += (known.empty() ? "" : ", ") + space.name;
     }
-    throw std::invalid_argument("no action space is named '" + name + "'; there are: " + known);
+    throw std::invalid_argument("no action space is named '" + std::string(name) + "'; there are: " + known);
 }
 
 void ActionSpace::clip(std::span<float> action) const {

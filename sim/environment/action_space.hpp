@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/simulation.hpp"
@@ -82,7 +83,7 @@ const std::vector<ActionSpace>& action_spaces();
 // "NAME[one,other,parameter=2]" is a part of a space with `decode`: it has these coordinates or groups, in
 // this order, keeps the parameter at 2, and all other coordinates at 0. Throws std::invalid_argument that
 // lists the names.
-const ActionSpace& find_action_space(const std::string& name);
+const ActionSpace& find_action_space(std::string_view name);
 
 // A constant of this type at namespace scope registers a space, or several. The function runs at the first
 // look-up, when all controllers are known.

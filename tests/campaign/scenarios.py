@@ -8,6 +8,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -241,7 +242,8 @@ def _checked(number: int) -> Found:
 def run(first: int, until: float, jobs: int) -> Found:
     """Checks scenarios from `first` on until the time is over, one chunk at least."""
     found, number = Found(), first
-    with ProcessPoolExecutor(jobs) as pool:
+    # Forked processes see a `check` that a test has replaced.
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
         checked = map if jobs == 1 else pool.map
         while number == first or time.monotonic() < until:
             numbers = range(number, number + CHUNK * jobs)
