@@ -284,14 +284,14 @@ def draw_leaderboard(data: Mapping[str, Any]) -> Figure:
     rows = [*data["suites"], "all suites"]
     panels = {
         agent["name"]: {
-            other["policy"]: other
+            other["policy"] or BEST: other
             for other in agent["against"]
-            if other["policy"] is None or other["policy"] in DRAWN
+            if other["policy"] in (*DRAWN, None)
         }
         for agent in data["agents"]
     }
-    others = [policy for policy in (*DRAWN, None) if any(policy in has for has in panels.values())]
-    looks = {**looks_of(filter(None, others)), None: Look(GREY, 3)}
+    others = [policy for policy in (*DRAWN, BEST) if any(policy in has for has in panels.values())]
+    looks = {**looks_of(DRAWN), BEST: Look(GREY, 3)}
     with matplotlib.rc_context(STYLE):
         height = 1 + 0.075 * len(rows) * (1 + len(others))
         figure = Figure(figsize=(1.2 * TWO_COLUMNS, height))
