@@ -123,6 +123,8 @@ def locked(directory: Path, option: str = "--out") -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True)
         lock = _acquire(directory / LOCK_FILE, option)
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise  # DISK_ERRORS has its remedy; before Python 3.14, exists() raises it
         raise _unwritable(directory, error, option) from None
     with lock:
         try:

@@ -150,7 +150,7 @@ RUN = WRITERS["baselines"].arguments.replace(JOBS, "--jobs 1").split()
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [(b"out\xff", "is not UTF-8"), (b"o" * 300, "name too long")],
+    [(b"out\xff", "is not UTF-8"), (b"o" * 300, "name too long; give a shorter name")],
 )
 def test_a_folder_that_cannot_be_named_is_refused(
     name: bytes, text: str, quicgym: Command, tmp_path: Path
