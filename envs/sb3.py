@@ -30,6 +30,7 @@ from quicgym.envs.arguments import check_arguments, keywords
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.observations import in_short
+from quicgym.envs.privileged import PRIVILEGED, privileged_inputs
 from quicgym.envs.registration import find_environment
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
@@ -46,20 +47,8 @@ NORMALIZATION = "quicgym_normalization"
 """The attribute of a model with its VecNormalize, which `save` adds."""
 ALGORITHM = "quicgym_algorithm"
 """The attribute of a model with the place of its class, which `save` adds."""
-PRIVILEGED = (
-    "throughput_share",
-    "loss_rate",
-    "jain",
-    "rtt_ratio / 10",
-    "active_flows / 8",
-    "queue / capacity in s",
-    "flow's throughput / throughput",
-)
-"""Inputs of a critic that only the network knows, computed from `info`; each is at most 1."""
 _KNOWN_WRAPPERS = (VecCheckNan, VecMonitor, VecNormalize, VecVideoRecorder)
 """Wrappers without an effect on actions, and on observations none but VecNormalize's."""
-_BEFORE_MEASURED = {"jain": 1.0, "rtt_ratio": 1.0}
-"""Values that a critic sees in the place of NaN; all others are 0 then."""
 
 
 class Sb3VecEnv(VecEnv):
@@ -212,7 +201,7 @@ class Sb3VecEnv(VecEnv):
     def _observations(self, observations: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         if not self._privileged:
             return observations
-        return np.concatenate([observations, _privileged(info)], axis=1)
+        return np.concatenate([observations, privileged_inputs(info)], axis=1)
 
     def _infos(self, info: dict[str, Any]) -> list[dict[str, Any]]:
         return _rows_of(info) if self._every_info else [{} for _ in range(self.num_envs)]
@@ -330,26 +319,6 @@ def _with_privileged(space: Space) -> Box:
         np.concatenate([space.low, np.zeros(known, np.float32)]),
         np.concatenate([space.high, np.ones(known, np.float32)]),
     )
-
-
-def _privileged(info: dict[str, Any]) -> np.ndarray:
-    """Returns the columns of PRIVILEGED, a row for each row of `info`."""
-
-    def known(name: str) -> np.ndarray:
-        return np.nan_to_num(info[name], nan=_BEFORE_MEASURED.get(name, 0.0))
-
-    throughput = np.maximum(known("throughput_mbps"), 1e-9)
-    capacity = np.maximum(known("capacity_mbps"), 1e-9)
-    columns = (
-        known("throughput_share"),
-        known("loss_rate"),
-        known("jain"),
-        known("rtt_ratio") / 10,
-        known("active_flows") / 8,
-        known("queue_bytes") * 8e-6 / capacity,
-        known("flow_throughput_mbps") / throughput,
-    )
-    return np.clip(np.stack(columns, axis=1), 0.0, 1.0).astype(np.float32)
 
 
 def _rows_of(info: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,9 +10,15 @@ TensorBoard.) Weights follow PPO's clipped objective.
 A path's advantages are divided by their spread, plus the median of all paths' spreads: a few paths
 on which every action counts for much would drown the others.
 
+With a critic (quicgym.agents.algorithms.group_critic) an advantage does not wait for the end of the
+episode: what the next states are worth, next to those of the other replays, is known before, and
+generalized advantage estimation weighs both.
+
 Mao et al., "Variance Reduction for Reinforcement Learning in Input-Driven Environments", ICLR 2019,
 have the baseline; Shao et al., "DeepSeekMath", 2024, section 4.1, have it without a value network,
-and the name; Schulman et al., "Proximal Policy Optimization Algorithms", 2017, have the objective.
+and the name; Schulman et al., "Proximal Policy Optimization Algorithms", 2017, have the objective,
+and "High-Dimensional Continuous Control Using Generalized Advantage Estimation", ICLR 2016, the
+estimate.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ from pydantic import Field
 from torch.distributions import Categorical, Distribution, Independent, Normal
 
 from quicgym.agents.algorithms.episodes import check_decisions
+from quicgym.agents.algorithms.group_critic import GroupCritic, States
 from quicgym.agents.algorithms.trainer import (
     Count,
     EpisodeTrainer,
@@ -37,6 +44,9 @@ from quicgym.agents.algorithms.trainer import (
     Settings,
     Share,
 )
+from quicgym.agents.policies.architecture import Architecture
+from quicgym.envs.info import INFO_COLUMNS
+from quicgym.envs.privileged import privileged_inputs
 
 _MOST = 4.0  # standard deviations of an advantage
 _MAX_GRADIENT_NORM = 0.5
@@ -49,6 +59,8 @@ class GrpoSettings(Settings):
         paths: How many are drawn in an iteration.
         replays: Episodes of the policy on each path.
         gamma: Discount of rewards from one decision to the next.
+        gae_lambda: With a critic, the factor of generalized advantage estimation: 1 waits for all
+            that follows, 0 for one reward.
         n_epochs: How often an iteration's decisions are learned from.
         batch_size: Decisions in an update.
         clip_range: How far the ratio of probabilities, new to old, may be from 1.
@@ -59,6 +71,7 @@ class GrpoSettings(Settings):
     paths: Count = 64
     replays: Annotated[int, Field(strict=True, ge=2)] = 4
     gamma: Share = 0.98
+    gae_lambda: Share = 0.95
     n_epochs: Count = 2
     batch_size: Count = 4096
     clip_range: Positive = 0.2
@@ -74,18 +87,35 @@ class Decisions(NamedTuple):
     advantages: torch.Tensor
 
 
+class Compared(NamedTuple):
+    """Rewards of episodes less the mean of their group, of shape (steps, episodes).
+
+    Attributes:
+        rewards: What a step earned; integrals of the reward.
+        returns: Discounted sums of these from there on.
+        explained_variance: The share of the variance of returns that the groups' means explain.
+    """
+
+    rewards: np.ndarray
+    returns: np.ndarray
+    explained_variance: float
+
+
 class Grpo(EpisodeTrainer[GrpoSettings]):
     """Trains a policy that draws its actions. Agents of an episode earn the same.
 
-    `log_std` is the logarithm of the standard deviation of a Box's actions, by coordinate.
+    `log_std` is the logarithm of the standard deviation of a Box's actions, by coordinate. With
+    `critic`, the sizes of its layers, a value network is trained as well.
     """
 
     Settings = GrpoSettings
-    kept = (*EpisodeTrainer.kept, "log_std")
     decisions: Decisions
+    critic: GroupCritic | None = None
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        """Makes the optimizer; see `EpisodeTrainer` for the arguments."""
+    def __init__(
+        self, *arguments: Any, critic: Architecture | None = None, **keywords: Any
+    ) -> None:
+        """Makes the optimizer; see `EpisodeTrainer` for the other arguments."""
         super().__init__(*arguments, **keywords)
         self._is_box = isinstance(self.batch.action_space, Box)
         coordinates = self.actor.action.out_features if self._is_box else 0
@@ -94,6 +124,16 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         self._weights = [self.log_std, *self.actor.parameters()]
         rate = self.settings.learning_rate.first
         self.optimizer = torch.optim.Adam(self._weights, lr=rate, eps=1e-5)
+        self.kept = (*self.kept, "log_std")
+        if critic is not None:
+            size = self.batch.observations.shape[1]
+            self.critic = GroupCritic(critic, size, self.device)
+            self.kept = (*self.kept, "critic")
+        elif "gae_lambda" in self.settings.model_fields_set:
+            raise ValueError(
+                "hyperparameters.gae_lambda needs network.privileged_critic=true; leave one out, "
+                "or set the other"
+            )
 
     def collect(self, rng: np.random.Generator) -> np.ndarray:
         """Plays each of some new paths several times; the policy draws its actions."""
@@ -101,6 +141,7 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         paths = self.episodes.draw(settings.paths, rng)
         episodes = [path for path in paths for _ in range(settings.replays)]
         observations, actions, log_probabilities, places = [], [], [], []
+        states: list[States] = []
 
         def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
             seen = torch.from_numpy(self.batch.observations[rows])
@@ -114,15 +155,17 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
             actions.append(drawn[kept])
             log_probabilities.append(probable[kept])
             places.append((np.full(len(kept), step), of_episodes[kept]))
+            if self.critic is not None:
+                states.append(States(self._known(rows), np.full(len(rows), step), of_episodes))
             return drawn.numpy().clip(-1.0, 1.0) if self._is_box else drawn.numpy()
 
         trajectories = self.play(episodes, decide)
         steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
         check_decisions(len(steps), episodes)
-        advantages, self._explained_variance = group_advantages(
+        self._compared = compare_replays(
             np.diff(trajectories.returns, axis=0), settings.replays, settings.gamma
         )
-        advantages = advantages[steps, of_episodes]
+        advantages = self._advantages(states)[steps, of_episodes]
         advantages = (advantages / (advantages.std() + 1e-12)).clip(-_MOST, _MOST)
         self.decisions = Decisions(
             torch.cat(observations),
@@ -131,6 +174,22 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
             torch.from_numpy(advantages).float(),
         )
         return trajectories.mean_rewards()
+
+    def _known(self, rows: np.ndarray) -> np.ndarray:
+        """Returns what the critic sees of these rows' states."""
+        info = dict(zip(INFO_COLUMNS, self.batch.info[rows].T, strict=True))
+        return np.hstack([self.batch.observations[rows], privileged_inputs(info)])
+
+    def _advantages(self, states: list[States]) -> np.ndarray:
+        """Returns the advantages of all steps of all episodes."""
+        rewards, returns, _ = self._compared
+        if self.critic is None:
+            return returns
+        settings = self.settings
+        whole = States(*(np.concatenate(column) for column in zip(*states, strict=True)))
+        values = self.critic.values(whole, rewards.shape, settings.replays, settings.gamma)
+        self._value_explained_variance = 1 - (returns - values).var() / (returns.var() + 1e-12)
+        return generalized_advantages(rewards, values, settings.gamma, settings.gae_lambda)
 
     def distribution(self, observations: torch.Tensor) -> Distribution:
         """Returns the policy's distribution of actions for observations."""
@@ -164,7 +223,13 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
                     log["approx_kl"].append((ratio - 1 - log_ratio).mean().item())
                     log["clip_fraction"].append((clipped != ratio).float().mean().item())
         means = {name: float(np.mean(values)) for name, values in log.items()}
-        return {"explained_variance": self._explained_variance, **means}
+        means["explained_variance"] = self._compared.explained_variance
+        if self.critic is not None:
+            means["value_explained_variance"] = float(self._value_explained_variance)
+            means["value_loss"] = self.critic.update(
+                self._compared.returns, settings.n_epochs, settings.batch_size
+            )
+        return means
 
     def set_exploration(self, log_std: float) -> None:
         """Sets the logarithm of exploration's standard deviation, which is learned no more."""
@@ -172,22 +237,39 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         self.log_std.fill_(log_std)
 
 
-def group_advantages(
-    rewards: np.ndarray, group_size: int, gamma: float
-) -> tuple[np.ndarray, float]:
-    """Compares returns within groups of episodes that have the path and its seed in common.
+def compare_replays(rewards: np.ndarray, group_size: int, gamma: float) -> Compared:
+    """Compares rewards within groups of episodes that have the path and its seed in common.
 
     `rewards` are integrals over steps, of shape (steps, episodes), with groups side by side.
-    Returns advantages, of the same shape, and the share of the variance of returns that their
-    groups' means explain.
     """
-    returns = np.zeros_like(rewards)
-    following = np.zeros(rewards.shape[1])
-    for step in reversed(range(len(rewards))):
-        returns[step] = following = rewards[step] + gamma * following
-    groups = returns.reshape(len(rewards), -1, group_size)
-    groups = groups - groups.mean(axis=2, keepdims=True)
+    returns = generalized_advantages(rewards, np.zeros_like(rewards), gamma, 1.0)
+
+    def less_mean(values: np.ndarray) -> np.ndarray:
+        groups = values.reshape(len(values), -1, group_size)
+        return groups - groups.mean(axis=2, keepdims=True)
+
+    groups = less_mean(returns)
     explained_variance = 1 - groups.var() / (returns.var() + 1e-12)
     spreads = np.sqrt((groups**2).mean(axis=(0, 2), keepdims=True))
-    groups /= spreads + np.median(spreads) + 1e-12
-    return groups.reshape(rewards.shape), float(explained_variance)
+    scales = spreads + np.median(spreads) + 1e-12
+    return Compared(
+        (less_mean(rewards) / scales).reshape(rewards.shape),
+        (groups / scales).reshape(rewards.shape),
+        float(explained_variance),
+    )
+
+
+def generalized_advantages(
+    rewards: np.ndarray, values: np.ndarray, gamma: float, gae_lambda: float
+) -> np.ndarray:
+    """Returns the sums of the steps' surprises, each counting gamma · gae_lambda times the last.
+
+    All arrays have the shape (steps, episodes). After the last step nothing is earned.
+    """
+    advantages = np.zeros_like(rewards)
+    advantage, value_after = np.zeros((2, rewards.shape[1]))
+    for step in reversed(range(len(rewards))):
+        surprise = rewards[step] + gamma * value_after - values[step]
+        advantages[step] = advantage = surprise + gamma * gae_lambda * advantage
+        value_after = values[step]
+    return advantages

@@ -147,8 +147,9 @@ BUILT_IN: Mapping[str, Algorithm] = {
             name="grpo",
             implementation="quicgym.agents.algorithms.grpo:Grpo",
             stochastic=True,
-            mutable=("learning_rate", "paths", "replays", "gamma", "n_epochs", "batch_size")
-            + ("clip_range", "ent_coef"),
+            privileged_critic=True,
+            mutable=("learning_rate", "paths", "replays", "gamma", "gae_lambda", "n_epochs")
+            + ("batch_size", "clip_range", "ent_coef"),
         ),
     )
 }

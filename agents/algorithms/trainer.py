@@ -157,7 +157,7 @@ class EpisodeTrainer(ABC, Generic[AnySettings]):
     """
 
     Settings: ClassVar[type[Settings]]
-    kept: ClassVar[tuple[str, ...]] = ("actor", "optimizer")
+    kept: tuple[str, ...] = ("actor", "optimizer")
     optimizer: torch.optim.Optimizer
 
     def __init__(

@@ -115,7 +115,8 @@ class NetworkConfig(StrictModel):
 
     Attributes:
         privileged_critic: PPO's value network, which only training uses, also sees what only the
-            network knows; see quicgym.envs.sb3.PRIVILEGED.
+            network knows; see quicgym.envs.privileged.PRIVILEGED. GRPO gets a value network of the
+            policy's sizes, which sees that, too.
     """
 
     extractor_sizes: LayerSizes = Field(default=(64,), min_length=1)

@@ -124,10 +124,12 @@ def _episode_trainer(
 ) -> EpisodeTrainer[Any]:
     torch.manual_seed(config.seed)
     actor = draw_weights(Actor(architecture_of(config), decisions_of(config)))
+    critic = {"critic": architecture_of(config)} if config.network.privileged_critic else {}
     trainer: EpisodeTrainer[Any] = config.entry.implementation_class(
         batch,
         actor,
         settings,
+        **critic,
         acts_in_slow_start=config.environment.environment.acts_in_slow_start,
         std=config.start.std or 1.0,
         device=config.device,

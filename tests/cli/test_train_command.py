@@ -139,7 +139,7 @@ def test_long_decisions_and_a_critic_that_sees_the_network(quicgym, tmp_path):
     resumed = quicgym("train", config, *changes, "--out", "run", "--resume")
     assert "going on from the checkpoint of step 160" in resumed.stderr
     refused = ("train", write_config(tmp_path, "sac"), changes[0], "--out", "sac")
-    assert "network.privileged_critic is for ppo" in quicgym(*refused, status=2).stderr
+    assert "network.privileged_critic is for ppo and grpo" in quicgym(*refused, status=2).stderr
 
 
 def test_a_run_none_of_whose_checkpoints_can_be_read_names_them_and_stays_as_it_is(

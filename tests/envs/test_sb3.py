@@ -171,7 +171,7 @@ def test_rows_without_an_agent_are_refused_because_a_model_would_learn_from_them
 
 
 def test_a_critic_may_see_what_only_the_network_knows():
-    from quicgym.envs.sb3 import PRIVILEGED
+    from quicgym.envs.privileged import PRIVILEGED
 
     plain, privileged = make(), make(privileged=True)
     for environments in (plain, privileged):
@@ -199,7 +199,7 @@ def test_a_critic_may_see_what_only_the_network_knows():
 
 
 def test_what_a_critic_sees_is_what_its_names_say():
-    from quicgym.envs.sb3 import PRIVILEGED, _privileged
+    from quicgym.envs.privileged import PRIVILEGED, privileged_inputs
 
     info = {
         "throughput_share": [0.75, 0.0, np.nan],
@@ -212,7 +212,7 @@ def test_what_a_critic_sees_is_what_its_names_say():
         "flow_throughput_mbps": [1.5, 0.0, np.nan],
         "throughput_mbps": [6.0, 0.0, np.nan],
     }
-    seen = _privileged({name: np.array(values) for name, values in info.items()})
+    seen = privileged_inputs({name: np.array(values) for name, values in info.items()})
     assert dict(zip(PRIVILEGED, seen[0], strict=True)) == pytest.approx(
         {
             "throughput_share": 0.75,

@@ -94,6 +94,7 @@ def make_trainer(
     scenario: Any,
     *,
     environment: Mapping[str, Any] = MappingProxyType({}),
+    privileged_critic: bool = False,
     **arguments: Any,
 ) -> Any:
     """Makes an algorithm that plays episodes itself, with a small network over four decisions."""
@@ -124,6 +125,7 @@ def make_trainer(
         validated(found.Settings, arguments, "test", ConfigError),
         acts_in_slow_start=played.acts_in_slow_start,
         device="cpu",
+        **({"critic": architecture} if privileged_critic else {}),
     )
 
 

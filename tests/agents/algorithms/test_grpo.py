@@ -35,9 +35,10 @@ def collected(model, seed=1):
 
 def compared(rewards, gamma=0.98):
     """The advantages of pairs of episodes, and how much their means explain."""
-    from quicgym.agents.algorithms.grpo import group_advantages
+    from quicgym.agents.algorithms.grpo import compare_replays
 
-    return group_advantages(rewards, 2, gamma)
+    found = compare_replays(rewards, 2, gamma)
+    return found.returns, found.explained_variance
 
 
 def test_an_advantage_is_what_followed_less_the_mean_of_the_path_s_replays():
@@ -64,6 +65,69 @@ def test_a_path_on_which_much_is_at_stake_does_not_drown_the_others():
     rewards[:, :2] *= 1000
     spreads = compared(rewards)[0].std(axis=0)
     assert spreads.max() < 10 * spreads.min()
+
+
+def test_an_advantage_with_a_critic_is_what_the_values_did_not_foresee():
+    from quicgym.agents.algorithms.grpo import generalized_advantages
+
+    rewards = np.random.default_rng(2).normal(size=(6, 3))
+    to_go = generalized_advantages(rewards, np.zeros_like(rewards), 0.9, 1.0)
+    assert to_go[-1] == pytest.approx(rewards[-1])
+    assert to_go[:-1] == pytest.approx(rewards[:-1] + 0.9 * to_go[1:])
+    assert generalized_advantages(rewards, to_go, 0.9, 0.5) == pytest.approx(np.zeros((6, 3)))
+    values = np.random.default_rng(3).normal(size=(6, 3))
+    after = np.vstack([values[1:], np.zeros((1, 3))])
+    assert generalized_advantages(rewards, values, 0.9, 0.0) == pytest.approx(
+        rewards + 0.9 * after - values
+    )
+    assert generalized_advantages(rewards, values, 0.9, 1.0) == pytest.approx(to_go - values)
+
+
+def test_a_critic_learns_by_how_much_a_state_is_better_than_those_of_the_replays():
+    import torch
+
+    from quicgym.agents.algorithms.group_critic import GroupCritic, States
+    from quicgym.agents.policies.architecture import Architecture
+    from quicgym.envs.privileged import PRIVILEGED
+
+    rng = np.random.default_rng(4)
+    steps, episodes = (axis.ravel() for axis in np.mgrid[:30, :8])
+    columns = 2 + len(PRIVILEGED)
+    torch.manual_seed(1)
+    critic = GroupCritic(Architecture((16,), (16,)), 2, torch.device("cpu"))
+
+    def draw():
+        seen = rng.uniform(0, 1, size=(len(steps), columns)).astype(np.float32)
+        seen[:, 0] += 10 * (episodes // 4)  # what a path's replays have in common says nothing
+        better = seen[:, 0].reshape(30, 2, 4)
+        returns = (better - better.mean(axis=2, keepdims=True)).reshape(30, 8)
+        return States(seen, steps, episodes), returns
+
+    for _ in range(60):
+        states, returns = draw()
+        before = critic.values(states, (30, 8), 4, 0.9)
+        critic.update(returns, 2, 32)
+    states, returns = draw()
+    values = critic.values(states, (30, 8), 4, 0.9)
+    assert before.reshape(30, 2, 4).sum(axis=2) == pytest.approx(np.zeros((30, 2)), abs=1e-5)
+    assert (returns - values).var() < 0.2 * returns.var()
+
+
+def test_an_episode_that_has_ended_is_worth_nothing():
+    import torch
+
+    from quicgym.agents.algorithms.group_critic import GroupCritic, States
+    from quicgym.agents.policies.architecture import Architecture
+    from quicgym.envs.privileged import PRIVILEGED
+
+    critic = GroupCritic(Architecture((4,), (4,)), 1, torch.device("cpu"))
+    with torch.no_grad():
+        critic.network[-1].weight.fill_(1.0)
+    steps, episodes = np.array([0, 0, 1]), np.array([0, 1, 1])  # the first ends after one step
+    seen = np.random.default_rng(1).normal(size=(3, 1 + len(PRIVILEGED))).astype(np.float32)
+    values = critic.values(States(seen, steps, episodes), (2, 2), 2, 0.9)
+    assert values[1, 0] == 0
+    assert values[0, 0] == pytest.approx(-values[0, 1]) != 0
 
 
 def test_replays_differ_by_the_policy_s_choices_alone():
@@ -183,8 +247,18 @@ def test_advantages_have_one_scale_in_every_iteration():
     assert decisions.advantages.abs().max() <= 4
 
 
-def test_it_learns_to_fill_the_path_and_no_more():
-    model = make(16, paths=4, replays=8, n_epochs=4, batch_size=256, learning_rate=3e-3, gamma=0.9)
+@pytest.mark.parametrize("privileged_critic", [False, True])
+def test_it_learns_to_fill_the_path_and_no_more(privileged_critic):
+    model = make(
+        16,
+        paths=4,
+        replays=8,
+        n_epochs=4,
+        batch_size=256,
+        learning_rate=3e-3,
+        gamma=0.9,
+        privileged_critic=privileged_critic,
+    )
     untrained, _ = collected(model)
     learned(model, 20_000)
     own, _ = collected(model)
@@ -211,6 +285,8 @@ def test_scenarios_in_which_slow_start_never_ends_are_named():
         ({"gamma": 1.1}, "gamma = 1.1"),
         ({"clip_range": 0}, "clip_range = 0"),
         ({"n_epochs": 0.5}, "n_epochs = 0.5"),
+        ({"gae_lambda": 0.9}, "gae_lambda needs network.privileged_critic=true"),
+        ({"gae_lambda": 1.5, "privileged_critic": True}, "gae_lambda = 1.5"),
     ],
 )
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):

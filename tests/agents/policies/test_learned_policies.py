@@ -119,7 +119,7 @@ def test_a_policy_acts_as_the_network_of_an_algorithm_of_quicgym(algorithm, envi
 
 
 def test_a_policy_needs_nothing_of_what_its_critic_saw():
-    from quicgym.envs.sb3 import PRIVILEGED
+    from quicgym.envs.privileged import PRIVILEGED
 
     trainer, policy, _ = make("ppo", "quicgym/Window-v1", privileged_critic=True)
     model = trainer.model

@@ -35,15 +35,20 @@ def leaves(state):
 
 
 @pytest.mark.parametrize(
-    "algorithm", ["ppo", "sac", "td3", "dqn", "aggrevate", "coordinate-aggrevate", "grpo"]
+    ("algorithm", "changes"),
+    [
+        *((algorithm, ()) for algorithm in ("ppo", "sac", "td3", "dqn", "grpo")),
+        *((algorithm, ()) for algorithm in ("aggrevate", "coordinate-aggrevate")),
+        ("grpo", ("network.privileged_critic=true",)),
+    ],
 )
-def test_a_trainer_is_put_where_its_checkpoint_was_taken(algorithm, here):
+def test_a_trainer_is_put_where_its_checkpoint_was_taken(algorithm, changes, here):
     import torch
 
-    _, trainer = made(here, algorithm=algorithm)
+    _, trainer = made(here, *changes, algorithm=algorithm)
     learned(trainer, 160)
     torch.save(trainer.state(), here / "state.pt")
-    _, other = made(here, "seed=7", algorithm=algorithm)
+    _, other = made(here, "seed=7", *changes, algorithm=algorithm)
     other.restore(torch.load(here / "state.pt", weights_only=True))
     assert other.step == trainer.step >= 160
     assert leaves(other.state()) == leaves(trainer.state())
