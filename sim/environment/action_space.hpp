@@ -30,14 +30,15 @@ struct ActionSpace {
     // an action waits until the flow has started.
     bool is_relative = false;
     std::unique_ptr<Actuator> (*make_actuator)(const ActionSpace& space, std::size_t flow);
-    // Where coordinates stand for parameters in a way of the space's own (parameter_mapping.hpp). `decode`
-    // fills `values`, without allocation once it has them; `encode` is its inverse, empty for parameters that
-    // are missing or outside the space.
+    // Where coordinates stand for a controller's parameters in a way of the space's own
+    // (parameter_mapping.hpp). `decode` fills `values`, without allocation once it has them; `encode` is its
+    // inverse, empty for parameters that are missing or outside the space.
+    std::string controller{};
     std::function<void(const float* coordinates, ParameterValues& values)> decode{};
     std::function<std::optional<std::vector<float>>(const ParameterValues& values)> encode{};
     // Names that stand for several coordinates, such as "gain_cycle", where a part of the space is asked for.
     std::map<std::string, std::vector<std::string>> groups{};
-    // Values that a part of the space gives some parameters, in place of the controller's own.
+    // Parameters of the controller that a part of the space keeps at other values than the controller's own.
     ParameterValues fixed{};
 
     std::size_t size() const { return coordinates.size(); }

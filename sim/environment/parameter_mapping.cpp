@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "controllers/catalogue.hpp"
+#include "controllers/parameters.hpp"
 #include "sim/base/numbers.hpp"
 
 namespace quicgym::environment {
@@ -47,53 +49,61 @@ std::unique_ptr<Actuator> make_mapped_actuator(const ActionSpace& space, std::si
 
 namespace {
 
-// Reads "startup_gain=2" into `fixed`. Throws std::invalid_argument for an unknown parameter and for what is
-// no number.
-void read_fixed(const std::string& text, const ParameterValues& own, ParameterValues& fixed) {
+// Reads "startup_gain=2" into `fixed`. Throws std::invalid_argument for an unknown parameter, and for what is
+// no number or none of its range.
+void read_fixed(const std::string& text, const ControllerSpecification& tuned, ParameterValues& fixed) {
     const std::size_t sign = text.find('=');
     const std::string name = text.substr(0, sign);
-    const auto known = own.find(name);
-    if (known == own.end() || known->second.size() != 1) {
-        std::string names;
-        for (const auto& [key, numbers] : own) {
-            if (numbers.size() == 1) names += (names.empty() ? "" : ", ") + key;
-        }
+    const ParameterSpecification* found = nullptr;
+    std::string names;
+    for (const ParameterSpecification& parameter : tuned.parameters) {
+        if (parameter.is_list) continue;
+        if (parameter.name == name) found = &parameter;
+        names += (names.empty() ? "" : ", ") + parameter.name;
+    }
+    if (found == nullptr) {
         throw std::invalid_argument("coordinates: '" + text + "' fixes no parameter; there are " + names);
     }
     if (fixed.contains(name)) throw std::invalid_argument("coordinates: '" + name + "' is fixed twice");
     const auto number = read_double(text.substr(sign + 1));
     if (!number) throw std::invalid_argument("coordinates: '" + text + "' needs a number after the =");
+    check_parameter(tuned.name, *found, {*number});
     set_number(fixed, name.c_str(), *number);
 }
 
-// The coordinates at which the whole space has the fixed parameters, and its own values otherwise.
-std::vector<float> resting_coordinates(const ActionSpace& whole, const ParameterValues& own,
-                                       const ParameterValues& fixed) {
-    ParameterValues values = own;
-    for (const auto& [name, numbers] : fixed) values[name] = numbers;
-    const auto resting = whole.encode(values);
-    if (resting) return *resting;
-    std::string names;
-    for (const auto& [name, _] : fixed) names += (names.empty() ? "" : ", ") + name;
-    throw std::invalid_argument("coordinates: what is given for " + names + " is outside the action space '" +
-                                whole.name + "'");
+// Throws std::invalid_argument where this coordinate moves a parameter that is fixed.
+void refuse_both(const ActionSpace& whole, std::size_t place, const ParameterValues& fixed) {
+    std::array<float, kMostCoordinates> coordinates{};
+    ParameterValues resting;
+    whole.decode(coordinates.data(), resting);
+    for (const float end : {-1.0F, 1.0F}) {
+        ParameterValues moved;
+        coordinates[place] = end;
+        whole.decode(coordinates.data(), moved);
+        for (const auto& [name, _] : fixed) {
+            if (!moved.contains(name) || moved[name] == resting[name]) continue;
+            throw std::invalid_argument("coordinates: '" + name +
+                                        "' cannot be moved by actions and fixed at " + "the same time");
+        }
+    }
 }
 
 }  // namespace
 
 ActionSpace part_of(const ActionSpace& whole, const std::vector<std::string>& names) {
-    ActionSpace part{
-        .name = whole.name + "[", .coordinates = {}, .choices = {}, .make_actuator = make_mapped_actuator};
+    ActionSpace part{.name = whole.name + "[",
+                     .coordinates = {},
+                     .choices = {},
+                     .make_actuator = make_mapped_actuator,
+                     .controller = whole.controller};
     if (!whole.decode || whole.size() > kMostCoordinates) {
         throw std::invalid_argument("coordinates: those of '" + whole.name + "' cannot be taken in part");
     }
-    ParameterValues own;
-    whole.decode(std::vector<float>(whole.size(), 0.0F).data(), own);
     std::vector<std::size_t> places;
     for (const std::string& name : names) {
         part.name += (part.name.ends_with('[') ? "" : ",") + name;
         if (name.find('=') != std::string::npos) {
-            read_fixed(name, own, part.fixed);
+            read_fixed(name, find_controller(whole.controller), part.fixed);
             continue;
         }
         const auto group = whole.groups.find(name);
@@ -116,26 +126,29 @@ ActionSpace part_of(const ActionSpace& whole, const std::vector<std::string>& na
     }
     if (places.empty()) throw std::invalid_argument("coordinates: there are none; name at least one");
     part.name += "]";
-    const std::vector<float> resting = resting_coordinates(whole, own, part.fixed);
-    for (const std::size_t place : places) {
-        if (resting[place] != 0.0F) {
-            throw std::invalid_argument("coordinates: '" + whole.coordinates[place] +
-                                        "' cannot be moved by actions and fixed at the same time");
-        }
-    }
-    part.decode = [&whole, places, resting](const float* coordinates, ParameterValues& values) {
+    for (const std::size_t place : places) refuse_both(whole, place, part.fixed);
+    const ParameterValues& fixed = part.fixed;
+    part.decode = [&whole, places, fixed](const float* coordinates, ParameterValues& values) {
         std::array<float, kMostCoordinates> all{};
-        std::copy(resting.begin(), resting.end(), all.begin());
         for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = coordinates[i];
         whole.decode(all.data(), values);
+        for (const auto& [name, numbers] : fixed) values[name] = numbers;
     };
     part.encode = [&whole, places,
-                   resting](const ParameterValues& values) -> std::optional<std::vector<float>> {
-        auto all = whole.encode(values);
+                   fixed](const ParameterValues& values) -> std::optional<std::vector<float>> {
+        ParameterValues moved = values, own;
+        whole.decode(std::vector<float>(whole.size(), 0.0F).data(), own);
+        for (const auto& [name, numbers] : fixed) {
+            const auto given = moved.find(name);
+            if (given == moved.end() || given->second != numbers) return std::nullopt;
+            if (own.contains(name)) given->second = own[name];
+        }
+        auto all = whole.encode(moved);
         if (!all) return std::nullopt;
         std::vector<float> coordinates;
         for (const std::size_t place : places) coordinates.push_back(std::exchange((*all)[place], 0.0F));
-        return *all == resting ? std::optional(coordinates) : std::nullopt;
+        const bool others_rest = std::all_of(all->begin(), all->end(), [](float a) { return a == 0.0F; });
+        return others_rest ? std::optional(coordinates) : std::nullopt;
     };
     return part;
 }

@@ -147,6 +147,7 @@ ActionSpace tuning() {
                       .coordinates = {"gamma", "beta", "alpha", "cycle_length", "entry_gain_minimum"},
                       .choices = {},
                       .make_actuator = make_mapped_actuator,
+                      .controller = "bbr",
                       .decode = decode_tuning,
                       .encode = encode_tuning};
     std::vector<std::string>& gain_cycle = space.groups["gain_cycle"];

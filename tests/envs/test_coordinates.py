@@ -94,12 +94,21 @@ def test_a_preset_that_needs_another_coordinate_is_none_of_the_part():
         part.preset_action("bbr", cwnd_gain=3)
 
 
+@pytest.mark.parametrize(
+    "fixed",
+    [
+        {"startup_gain": 1.75},
+        # No coordinate moves the first, and the second depends on the gain cycle unless it is fixed.
+        {"extra_acked_gain": 1.0, "bandwidth_window_rounds": 10.0},
+    ],
+)
 @pytest.mark.parametrize("controller", ["bbr", "ebcc", "bbr-extended"])
-def test_a_fixed_parameter_keeps_its_value_whatever_the_action(controller):
-    environment = make((*FOUR, "startup_gain=1.75"), record_deliveries=True)
+def test_a_fixed_parameter_keeps_its_value_whatever_the_action(controller, fixed):
+    coordinates = (*FOUR, *(f"{name}={value:g}" for name, value in fixed.items()))
+    environment = make(coordinates, record_deliveries=True, safe_envelope=False)
     assert environment.action_names == NAMES and controller in environment.presets
     preset = deliveries(environment, environment.preset_action(controller))
-    options = {"controller": controller, "parameters": {"startup_gain": 1.75}}
+    options = {"controller": controller, "parameters": fixed}
     as_controller = make(record_deliveries=True)
     as_controller.reset(seed=1, options=options)
     over = False
@@ -109,7 +118,8 @@ def test_a_fixed_parameter_keeps_its_value_whatever_the_action(controller):
     np.testing.assert_array_equal(preset, as_controller.deliveries())
     environment.reset(seed=1)
     environment.step(np.full(len(NAMES), 0.3, np.float32))
-    assert environment.parameters()["startup_gain"] == [1.75]
+    for name, value in fixed.items():
+        assert environment.parameters()[name] == [value]
 
 
 @pytest.mark.parametrize(
@@ -122,10 +132,15 @@ def test_a_fixed_parameter_keeps_its_value_whatever_the_action(controller):
         ({"coordinates": ("beta", "beta")}, "'beta' is named twice"),
         ({"coordinates": ("gain_cycle", "gain_2")}, "'gain_2' is named twice"),
         ({"coordinates": ("startup_gain=2",)}, "there are none"),
-        ({"coordinates": ("beta", "theta=2")}, "'theta=2' fixes no parameter; there are alpha, "),
+        ({"coordinates": ("beta", "theta=2")}, "'theta=2' fixes no parameter; there are gamma, "),
         ({"coordinates": ("beta", "cwnd_gain=2", "cwnd_gain=3")}, "'cwnd_gain' is fixed twice"),
         ({"coordinates": ("beta", "startup_gain=2x")}, "needs a number after the ="),
-        ({"coordinates": ("beta", "startup_gain=20")}, "startup_gain is outside the action space"),
+        ({"coordinates": ("beta", "startup_gain=20")}, r"startup_gain.* is 20, outside the range"),
+        ({"coordinates": ("beta", "gain_cycle=2")}, "'gain_cycle=2' fixes no parameter"),
+        (
+            {"coordinates": ("bandwidth_window", "bandwidth_window_rounds=10")},
+            "'bandwidth_window_rounds' cannot be moved by actions and",
+        ),
         ({"coordinates": ("beta", "gamma", "beta=0.3")}, "'beta' cannot be moved by actions and"),
         ({"coordinates": "beta"}, "give a list of names"),
         ({"coordinates": ("theta",), "controller": "ibcca"}, "leave one of the two out"),
