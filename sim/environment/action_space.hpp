@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "controllers/catalogue.hpp"
 #include "sim/simulation.hpp"
 
 namespace quicgym::environment {
@@ -33,12 +34,12 @@ struct ActionSpace {
     // Where coordinates stand for a controller's parameters in a way of the space's own
     // (parameter_mapping.hpp). `decode` fills `values`, without allocation once it has them; `encode` is its
     // inverse, empty for parameters that are missing or outside the space.
-    std::string controller{};
     std::function<void(const float* coordinates, ParameterValues& values)> decode{};
     std::function<std::optional<std::vector<float>>(const ParameterValues& values)> encode{};
     // Names that stand for several coordinates, such as "gain_cycle", where a part of the space is asked for.
     std::map<std::string, std::vector<std::string>> groups{};
-    // Parameters of the controller that a part of the space keeps at other values than the controller's own.
+    // The controller's parameters, and those that a part of the space keeps at other values than its own.
+    std::vector<ParameterSpecification> parameters{};
     ParameterValues fixed{};
 
     std::size_t size() const { return coordinates.size(); }

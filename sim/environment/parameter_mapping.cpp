@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
-#include "controllers/catalogue.hpp"
 #include "controllers/parameters.hpp"
 #include "sim/base/numbers.hpp"
 
@@ -51,12 +51,13 @@ namespace {
 
 // Reads "startup_gain=2" into `fixed`. Throws std::invalid_argument for an unknown parameter, and for what is
 // no number or none of its range.
-void read_fixed(const std::string& text, const ControllerSpecification& tuned, ParameterValues& fixed) {
+void read_fixed(const std::string& text, const std::vector<ParameterSpecification>& parameters,
+                ParameterValues& fixed) {
     const std::size_t sign = text.find('=');
     const std::string name = text.substr(0, sign);
     const ParameterSpecification* found = nullptr;
     std::string names;
-    for (const ParameterSpecification& parameter : tuned.parameters) {
+    for (const ParameterSpecification& parameter : parameters) {
         if (parameter.is_list) continue;
         if (parameter.name == name) found = &parameter;
         names += (names.empty() ? "" : ", ") + parameter.name;
@@ -67,7 +68,11 @@ void read_fixed(const std::string& text, const ControllerSpecification& tuned, P
     if (fixed.contains(name)) throw std::invalid_argument("coordinates: '" + name + "' is fixed twice");
     const auto number = read_double(text.substr(sign + 1));
     if (!number) throw std::invalid_argument("coordinates: '" + text + "' needs a number after the =");
-    check_parameter(tuned.name, *found, {*number});
+    if (!in_range(*found, *number)) {
+        std::ostringstream range;
+        range << found->minimum << " to " << found->maximum;
+        throw std::invalid_argument("coordinates: '" + text + "' is outside the range, " + range.str());
+    }
     set_number(fixed, name.c_str(), *number);
 }
 
@@ -83,7 +88,7 @@ void refuse_both(const ActionSpace& whole, std::size_t place, const ParameterVal
         for (const auto& [name, _] : fixed) {
             if (!moved.contains(name) || moved[name] == resting[name]) continue;
             throw std::invalid_argument("coordinates: '" + name +
-                                        "' cannot be moved by actions and fixed at " + "the same time");
+                                        "' cannot be moved by actions and fixed at the same time");
         }
     }
 }
@@ -95,7 +100,7 @@ ActionSpace part_of(const ActionSpace& whole, const std::vector<std::string>& na
                      .coordinates = {},
                      .choices = {},
                      .make_actuator = make_mapped_actuator,
-                     .controller = whole.controller};
+                     .parameters = whole.parameters};
     if (!whole.decode || whole.size() > kMostCoordinates) {
         throw std::invalid_argument("coordinates: those of '" + whole.name + "' cannot be taken in part");
     }
@@ -103,7 +108,7 @@ ActionSpace part_of(const ActionSpace& whole, const std::vector<std::string>& na
     for (const std::string& name : names) {
         part.name += (part.name.ends_with('[') ? "" : ",") + name;
         if (name.find('=') != std::string::npos) {
-            read_fixed(name, find_controller(whole.controller), part.fixed);
+            read_fixed(name, whole.parameters, part.fixed);
             continue;
         }
         const auto group = whole.groups.find(name);

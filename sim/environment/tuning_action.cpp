@@ -147,9 +147,9 @@ ActionSpace tuning() {
                       .coordinates = {"gamma", "beta", "alpha", "cycle_length", "entry_gain_minimum"},
                       .choices = {},
                       .make_actuator = make_mapped_actuator,
-                      .controller = "bbr",
                       .decode = decode_tuning,
-                      .encode = encode_tuning};
+                      .encode = encode_tuning,
+                      .parameters = find_controller("bbr").parameters};
     std::vector<std::string>& gain_cycle = space.groups["gain_cycle"];
     gain_cycle = {"cycle_length", "entry_gain_minimum"};
     for (std::size_t phase = 1; phase <= kTunedPhases; ++phase) {

@@ -135,7 +135,7 @@ def test_a_fixed_parameter_keeps_its_value_whatever_the_action(controller, fixed
         ({"coordinates": ("beta", "theta=2")}, "'theta=2' fixes no parameter; there are gamma, "),
         ({"coordinates": ("beta", "cwnd_gain=2", "cwnd_gain=3")}, "'cwnd_gain' is fixed twice"),
         ({"coordinates": ("beta", "startup_gain=2x")}, "needs a number after the ="),
-        ({"coordinates": ("beta", "startup_gain=20")}, r"startup_gain.* is 20, outside the range"),
+        ({"coordinates": ("beta", "startup_gain=20")}, "'startup_gain=20' is outside the range, 1.1 to 10"),
         ({"coordinates": ("beta", "gain_cycle=2")}, "'gain_cycle=2' fixes no parameter"),
         (
             {"coordinates": ("bandwidth_window", "bandwidth_window_rounds=10")},
