@@ -104,12 +104,8 @@ class PolicyDescription:
         description = cls(
             **fields | {"architecture": Architecture(**architecture), "decisions": decisions}
         )
-        interface = decisions.interface
         _core.check_policy_fit(
-            description.architecture.output,
-            interface.observations,
-            interface.action_space,
-            environment.id,
+            description.architecture.output, decisions.interface.action_space, environment.id
         )
         return description
 

@@ -167,14 +167,12 @@ void bind_policy(nb::module_& module) {
         "Raises ValueError, with field, value and remedy, for a policy's description that cannot be.");
     module.def(
         "check_policy_fit",
-        [](const std::string& output, const std::string& observations, const std::string& action_space,
-           const std::string& environment) {
+        [](const std::string& output, const std::string& action_space, const std::string& environment) {
             policy::Architecture architecture;
             architecture.output = output;
-            policy::check_fit(architecture, environment::find_observation_layout(observations),
-                              environment::find_action_space(action_space), environment);
+            policy::check_fit(architecture, environment::find_action_space(action_space), environment);
         },
-        nb::arg("output"), nb::arg("observations"), nb::arg("action_space"), nb::arg("environment"),
+        nb::arg("output"), nb::arg("action_space"), nb::arg("environment"),
         "Raises ValueError for a network that cannot act in an environment.");
     module.def("read_safetensors", &read_safetensors, nb::arg("data"),
                "The tensors of a safetensors file, all of float32, by name.");

@@ -268,7 +268,7 @@ Policy policy_of(const Description& description) {
         description.observations ? std::string_view(*description.observations) : chosen.observations);
     policy.guard = description.guard;
     choose_controller(policy, chosen, description.controller, description.coordinates);
-    check_fit(description.architecture, *policy.observations, *policy.action_space, std::string(chosen.id));
+    check_fit(description.architecture, *policy.action_space, std::string(chosen.id));
     return policy;
 }
 
@@ -359,8 +359,8 @@ Description read_description(const std::string& text) {
     return description;
 }
 
-void check_fit(const Architecture& architecture, const environment::ObservationLayout& observations,
-               const environment::ActionSpace& actions, const std::string& environment) {
+void check_fit(const Architecture& architecture, const environment::ActionSpace& actions,
+               const std::string& environment) {
     if ((architecture.output == "argmax") == actions.choices.empty()) {
         refuse("architecture.output = '" + architecture.output + "': does not fit the actions of " +
                environment + "; train it again");

@@ -36,8 +36,8 @@ struct Description {
 Description read_description(const std::string& text);
 
 // Throws std::invalid_argument for a network that cannot act in an environment.
-void check_fit(const Architecture& architecture, const environment::ObservationLayout& observations,
-               const environment::ActionSpace& actions, const std::string& environment);
+void check_fit(const Architecture& architecture, const environment::ActionSpace& actions,
+               const std::string& environment);
 
 // A description with its network and what the environment adds.
 struct Policy {

@@ -32,7 +32,7 @@ public:
     // Removes what it has of [begin, end) and returns how much that was.
     std::uint64_t erase(std::uint64_t begin, std::uint64_t end) {
         auto range = std::lower_bound(ranges_.begin(), ranges_.end(), begin,
-                                      [](const Range& range, std::uint64_t v) { return range.end <= v; });
+                                      [](const Range& one, std::uint64_t v) { return one.end <= v; });
         std::uint64_t removed = 0;
         while (range != ranges_.end() && range->begin < end) {
             const Range inside{std::max(begin, range->begin), std::min(end, range->end)};
