@@ -98,7 +98,7 @@ def test_a_preset_that_needs_another_coordinate_is_none_of_the_part():
     "fixed",
     [
         {"startup_gain": 1.75},
-        # No coordinate moves the first, and the second depends on the gain cycle unless it is fixed.
+        # No coordinate moves the first, and the second follows the gain cycle unless it is fixed.
         {"extra_acked_gain": 1.0, "bandwidth_window_rounds": 10.0},
     ],
 )
@@ -135,7 +135,10 @@ def test_a_fixed_parameter_keeps_its_value_whatever_the_action(controller, fixed
         ({"coordinates": ("beta", "theta=2")}, "'theta=2' fixes no parameter; there are gamma, "),
         ({"coordinates": ("beta", "cwnd_gain=2", "cwnd_gain=3")}, "'cwnd_gain' is fixed twice"),
         ({"coordinates": ("beta", "startup_gain=2x")}, "needs a number after the ="),
-        ({"coordinates": ("beta", "startup_gain=20")}, "'startup_gain=20' is outside the range, 1.1 to 10"),
+        (
+            {"coordinates": ("beta", "startup_gain=20")},
+            "'startup_gain=20' is outside the range, 1.1 to 10",
+        ),
         ({"coordinates": ("beta", "gain_cycle=2")}, "'gain_cycle=2' fixes no parameter"),
         (
             {"coordinates": ("bandwidth_window", "bandwidth_window_rounds=10")},
