@@ -197,7 +197,7 @@ def part_of_space(name: str, coordinates: Sequence[str]) -> str:
 
     Raises:
         ValueError: A coordinate is unknown or named twice, there is none, or a fixed parameter is
-            unknown, outside the space, or moved as well.
+            unknown, outside its range, or moved as well.
     """
     if isinstance(coordinates, str):
         raise ValueError(f"coordinates = {coordinates!r}: give a list of names")
