@@ -109,6 +109,7 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
     """
 
     Settings = GrpoSettings
+    kept = (*EpisodeTrainer.kept, "log_std")
     decisions: Decisions
     critic: GroupCritic | None = None
 
@@ -124,7 +125,6 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         self._weights = [self.log_std, *self.actor.parameters()]
         rate = self.settings.learning_rate.first
         self.optimizer = torch.optim.Adam(self._weights, lr=rate, eps=1e-5)
-        self.kept = (*self.kept, "log_std")
         if critic is not None:
             size = self.batch.observations.shape[1]
             self.critic = GroupCritic(critic, size, self.device)
@@ -156,7 +156,8 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
             log_probabilities.append(probable[kept])
             places.append((np.full(len(kept), step), of_episodes[kept]))
             if self.critic is not None:
-                states.append(States(self._known(rows), np.full(len(rows), step), of_episodes))
+                known = np.hstack([seen.numpy(), self._privileged(rows)])
+                states.append(States(known, np.full(len(rows), step), of_episodes))
             return drawn.numpy().clip(-1.0, 1.0) if self._is_box else drawn.numpy()
 
         trajectories = self.play(episodes, decide)
@@ -175,10 +176,9 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         )
         return trajectories.mean_rewards()
 
-    def _known(self, rows: np.ndarray) -> np.ndarray:
-        """Returns what the critic sees of these rows' states."""
-        info = dict(zip(INFO_COLUMNS, self.batch.info[rows].T, strict=True))
-        return np.hstack([self.batch.observations[rows], privileged_inputs(info)])
+    def _privileged(self, rows: np.ndarray) -> np.ndarray:
+        """Returns what only the simulator knows of these rows' states."""
+        return privileged_inputs(dict(zip(INFO_COLUMNS, self.batch.info[rows].T, strict=True)))
 
     def _advantages(self, states: list[States]) -> np.ndarray:
         """Returns the advantages of all steps of all episodes."""
