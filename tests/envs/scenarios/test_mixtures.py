@@ -61,6 +61,16 @@ def test_a_folder_of_scenarios_is_a_part(tmp_path):
     assert content_of([load_entry(write(tmp_path, "{single: 1, ./networks: 3}"))]) != before
 
 
+def test_a_folder_is_found_from_a_file_in_the_current_folder(tmp_path, monkeypatch):
+    networks = tmp_path / "networks"
+    networks.mkdir()
+    (networks / "one.yaml").write_text(as_yaml(load_scenario("ebcc-single"), str))
+    write(tmp_path, "{./networks: 1}")
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.yaml", "./mine.yaml", f"../{tmp_path.name}/mine.yaml"):
+        assert load_entry(name).sample(np.random.default_rng(0)).name == "ebcc-single"
+
+
 def test_a_folder_has_to_have_scenarios_for_agents(tmp_path):
     (tmp_path / "networks").mkdir()
     with pytest.raises(ScenarioError, match=r"networks: the folder has no .yaml"):
