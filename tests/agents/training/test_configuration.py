@@ -83,7 +83,7 @@ def test_a_parameter_that_the_preset_does_not_have_is_named(name):
         ("extractor_sizes=[1000000000]", "extractor_sizes.0 = 1000000000: .*from 1 to 4096"),
         ("hidden_sizes=[0]", "hidden_sizes.0 = 0: .*from 1 to 4096"),
         (f"hidden_sizes={[2] * 17}", "network.hidden_sizes = .*: has 17 entries; .*at most 16"),
-        ("hidden_sizes=[4096, 4096, 4096]", "take 129 MiB; a policy has at most 128"),
+        ("hidden_sizes=[4096, 4096, 4096]", "take 132 MiB; a policy has at most 128"),
     ],
 )
 def test_a_network_that_no_policy_can_hold_is_refused(change, message):
