@@ -148,8 +148,8 @@ def _labels(runs: Sequence[Run]) -> list[str]:
 
 
 def _in_label(value: Any) -> str:
-    """Returns a setting as a part of a label: [64, 64] as 64x64."""
-    return re.sub(r"[\[\]\"{}]", "", str(value)).replace(", ", "x").replace(": ", "=")
+    """Returns a setting as a part of a label: [64, 64] as 64x64, an empty list as none."""
+    return re.sub(r"[\[\]\"{}]", "", str(value)).replace(", ", "x").replace(": ", "=") or "none"
 
 
 def _has_to_move(directory: Path, folders: Sequence[Path], *, force: bool) -> bool:

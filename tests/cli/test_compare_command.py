@@ -227,6 +227,14 @@ def test_custom_scalars_have_a_chart_for_all_runs(quicgym: Command, tmp_path: Pa
     assert {"evaluation/jain", "scenario/heldout-02.5/mean_queue_delay_ms"} <= set(shown)
 
 
+def test_a_name_says_that_a_list_is_empty(quicgym: Command, tmp_path: Path) -> None:
+    write_training(tmp_path / "a", layers=[])
+    write_training(tmp_path / "b", layers=[64])
+    quicgym("compare", "a", "b")
+    names = {path.name for path in (tmp_path / "results/compare").iterdir() if path.is_dir()}
+    assert names == {"tuning-ppo,layers=none", "tuning-ppo,layers=64"}
+
+
 def test_hparams_have_what_differs(quicgym: Command, tmp_path: Path) -> None:
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
