@@ -115,7 +115,7 @@ def load_mixture(name_or_path: str | Path) -> Mixture:
 
 
 def _path_from(folder: Path, name: str) -> str:
-    """Returns a path of the file in `folder` so that it is still a path, and no name, to readers."""
+    """Returns a part's path from `folder`, so that it is taken for a path and not for a name."""
     path = str(folder / name)
     return path if is_path(path) else f"./{path}"  # pathlib leaves out ./
 
