@@ -104,7 +104,7 @@ def load_mixture(name_or_path: str | Path) -> Mixture:
     data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "mixture", ScenarioError)
     if isinstance(data, dict) and isinstance(data.get("mixture"), dict):
         data["mixture"] = {
-            _path_from(folder, name) if is_path(name) else name: weight
+            str((folder / name).absolute()) if is_path(name) else name: weight
             for name, weight in data["mixture"].items()
         }
     mixture: Mixture = validated(Mixture, data, file, ScenarioError)
@@ -112,12 +112,6 @@ def load_mixture(name_or_path: str | Path) -> Mixture:
         with errors_at(f"{file}: mixture"):
             _load_part(name)
     return mixture
-
-
-def _path_from(folder: Path, name: str) -> str:
-    """Returns a part's path from `folder`, so that it is taken for a path and not for a name."""
-    path = str(folder / name)
-    return path if is_path(path) else f"./{path}"  # pathlib leaves out ./
 
 
 def _load_part(name: str) -> Part:
