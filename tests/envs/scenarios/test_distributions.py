@@ -60,9 +60,9 @@ def first_draws(name):
     return draws(name, 300)
 
 
-MIXTURES = ("wide", "worlds")
+MIXTURES = ("wide", "worlds", "worlds-training")
 WORLDS = [name.removeprefix("heldout-") for name in WORLD_SUITES]
-OUTSIDE_STRESS = ("5g", "leo", "ordinary", "responsive", "stress-training", *WORLDS)
+OUTSIDE_STRESS = ("5g", "attacked", "leo", "ordinary", "responsive", "stress-training", *WORLDS)
 
 
 def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
@@ -71,6 +71,11 @@ def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
     for name in MIXTURES:
         assert set(load_mixture(name).mixture) <= set(OUTSIDE_STRESS)
     assert set(load_mixture("worlds").mixture) >= set(WORLDS)
+
+
+def test_worlds_training_has_the_worlds_with_their_weights_and_a_tenth_of_attacked():
+    worlds, training = (load_mixture(name).mixture for name in ("worlds", "worlds-training"))
+    assert training == {**worlds, "attacked": pytest.approx(0.1 * sum(worlds.values()), rel=0.01)}
 
 
 @pytest.mark.parametrize("name", sorted(set(distribution_names()) - set(MIXTURES)))
