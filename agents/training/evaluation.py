@@ -136,7 +136,7 @@ class Evaluations:
         self._writer.evaluation(step, records)
         self._folder.write_evaluations(self._records)
         self.publish()
-        text = f"reward {self.last_reward:.4f} on {self._config.evaluation.suite}"
+        text = f"IQM reward {self.last_reward:.4f} on {self._config.evaluation.suite}"
         if worst is None:
             text += f" (best {self._best.reward:.4f})"
         else:

@@ -74,7 +74,7 @@ def test_the_sweep_prints_what_stands_below_it(tmp_path: Path) -> None:
 
 def evaluations(text: str) -> dict[str, str]:
     """Returns the reward of each evaluation by its step, as a training prints them."""
-    return dict(re.findall(r"^step +([\d,]+)  (reward [-\d.]+)", text, re.M))
+    return dict(re.findall(r"^step +([\d,]+)  (IQM reward [-\d.]+)", text, re.M))
 
 
 @pytest.mark.train
