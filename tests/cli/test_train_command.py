@@ -93,7 +93,7 @@ def test_the_bar_is_full_when_the_last_evaluation_is_done(algorithm, tmp_path):
     steps = max(record["step"] for record in evaluations(tmp_path / "run"))
     bars = [number for number, line in enumerate(lines) if line.startswith("tiny ")]
     full = [number for number in bars if "480 of 480 steps" in lines[number]]
-    last = next(n for n, line in enumerate(lines) if re.match(f"step +{steps:,}  reward", line))
+    last = next(n for n, line in enumerate(lines) if re.match(f"step +{steps:,}  IQM reward", line))
     assert full and full[0] > last
     assert any("evaluating on ./suite.yaml" in lines[number] for number in bars)
     assert "evaluating" not in lines[full[-1]]
