@@ -11,7 +11,12 @@ import numpy as np
 from pydantic import Field
 
 from quicgym.envs.scenarios.distribution_parts import Positive
-from quicgym.envs.scenarios.distributions import DISTRIBUTIONS, Distribution, load_distribution
+from quicgym.envs.scenarios.distributions import (
+    DISTRIBUTIONS,
+    Distribution,
+    fields_of_distribution,
+    load_distribution,
+)
 from quicgym.envs.scenarios.fields import CheckedModel, Name, ScenarioError, errors_at
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
@@ -64,8 +69,8 @@ class Mixture(CheckedModel):
     name: Name
     description: str = ""
     mixture: dict[str, Positive] = Field(min_length=1)
-    """How often each distribution, by name or path, is drawn from, in proportion. The path of a
-    folder stands for the scenarios of its YAML files."""
+    """How often each distribution or mixture, by name or path, is drawn from, in proportion. The
+    path of a folder stands for the scenarios of its YAML files."""
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -96,10 +101,15 @@ class Mixture(CheckedModel):
         return self.parts[rng.choice(len(weights), p=weights / weights.sum())].sample(rng)
 
 
-def load_mixture(name_or_path: str | Path) -> Mixture:
+def load_mixture(name_or_path: str | Path, above: tuple[str, ...] = ()) -> Mixture:
     """Loads a mixture by its name or from a YAML file, its distributions included.
 
-    ScenarioError names file, field and value.
+    A mixture in it is replaced by its own parts, which have its weight together. ScenarioError
+    names file, field and value.
+
+    Args:
+        name_or_path: Name or path of the mixture.
+        above: The mixtures that it is a part of.
     """
     data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "mixture", ScenarioError)
     if isinstance(data, dict) and isinstance(data.get("mixture"), dict):
@@ -108,10 +118,24 @@ def load_mixture(name_or_path: str | Path) -> Mixture:
             for name, weight in data["mixture"].items()
         }
     mixture: Mixture = validated(Mixture, data, file, ScenarioError)
-    for name in mixture.mixture:
+    weights: dict[str, float] = {}
+    for name, weight in mixture.mixture.items():
         with errors_at(f"{file}: mixture"):
-            _load_part(name)
-    return mixture
+            within = _weights_within(name, (*above, file))
+        for part, of_part in within.items():
+            weights[part] = weights.get(part, 0) + weight * of_part / sum(within.values())
+    return mixture.model_copy(update={"mixture": weights})
+
+
+def _weights_within(name: str, above: tuple[str, ...]) -> dict[str, float]:
+    if not (is_path(name) and Path(name).is_dir()):
+        data, file, _ = fields_of_distribution(name)
+        if isinstance(data, dict) and "mixture" in data:
+            if file in above:
+                raise ScenarioError(f"{name} contains this mixture; leave out one of them")
+            return load_mixture(name, above).mixture
+    _load_part(name)
+    return {name: 1.0}
 
 
 def _load_part(name: str) -> Part:

@@ -43,6 +43,21 @@ def test_paths_are_those_of_the_file_s_folder(tmp_path):
     assert mixture.most_agents == 1 and not mixture.draws_agents
 
 
+def test_a_mixture_in_a_mixture_is_drawn_from_as_often_as_its_weight_says(tmp_path):
+    (tmp_path / "inner.yaml").write_text("name: inner\nmixture: {training-50: 3, single: 1}\n")
+    mixture = load_entry(write(tmp_path, "{single: 1, ./inner.yaml: 2, stress-training: 1}"))
+    assert mixture.mixture == {"training-50": 1.5, "single": 1.5, "stress-training": 1}
+    rng = np.random.default_rng(1)
+    names = Counter(mixture.sample(rng).name for _ in range(400))
+    assert 120 < names["training-50"] < 180 and 70 < names["stress-training"] < 130
+
+
+def test_a_mixture_that_contains_itself_is_refused(tmp_path):
+    (tmp_path / "inner.yaml").write_text("name: inner\nmixture: {single: 1, ./mine.yaml: 1}\n")
+    with pytest.raises(ScenarioError, match=r"mine\.yaml: mixture: .*inner\.yaml.*leave out"):
+        load_entry(write(tmp_path, "{single: 1, ./inner.yaml: 1}"))
+
+
 def test_a_folder_of_scenarios_is_a_part(tmp_path):
     networks = tmp_path / "networks"
     networks.mkdir()
