@@ -81,7 +81,7 @@ def reality(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Run only this policy. Default: the report's fifteen, and the stack's own.",
+            help="Run only this policy. Default: the report's, and the stack's own.",
         ),
     ] = None,
     budget_mbps: Annotated[
