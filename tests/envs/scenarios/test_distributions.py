@@ -73,6 +73,12 @@ def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
     assert set(load_mixture("worlds").mixture) >= set(WORLDS)
 
 
+def test_worlds_training_has_the_worlds_with_their_weights_and_a_tenth_of_attacked():
+    worlds, training = (load_mixture(name).mixture for name in ("worlds", "worlds-training"))
+    shares = {name: weight / sum(worlds.values()) for name, weight in worlds.items()}
+    assert training == pytest.approx({**shares, "attacked": 0.1})
+
+
 @pytest.mark.parametrize("name", sorted(set(distribution_names()) - set(MIXTURES)))
 def test_training_never_draws_a_held_out_path(name):
     limits = load_distribution(name)
