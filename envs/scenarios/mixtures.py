@@ -11,12 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from quicgym.envs.scenarios.distribution_parts import Positive
-from quicgym.envs.scenarios.distributions import (
-    DISTRIBUTIONS,
-    Distribution,
-    fields_of_distribution,
-    load_distribution,
-)
+from quicgym.envs.scenarios.distributions import DISTRIBUTIONS, Distribution, load_distribution
 from quicgym.envs.scenarios.fields import CheckedModel, Name, ScenarioError, errors_at
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
@@ -122,14 +117,16 @@ def load_mixture(name_or_path: str | Path, above: tuple[str, ...] = ()) -> Mixtu
     for name, weight in mixture.mixture.items():
         with errors_at(f"{file}: mixture"):
             within = _weights_within(name, (*above, file))
+        total = sum(within.values())
         for part, of_part in within.items():
-            weights[part] = weights.get(part, 0) + weight * of_part / sum(within.values())
+            weights[part] = weights.get(part, 0) + weight * of_part / total
     return mixture.model_copy(update={"mixture": weights})
 
 
 def _weights_within(name: str, above: tuple[str, ...]) -> dict[str, float]:
+    """Returns the parts of a mixture with their weights, and of anything else itself."""
     if not (is_path(name) and Path(name).is_dir()):
-        data, file, _ = fields_of_distribution(name)
+        data, file, _ = read_yaml(name, DISTRIBUTIONS, "distribution", ScenarioError)
         if isinstance(data, dict) and "mixture" in data:
             if file in above:
                 raise ScenarioError(f"{name} contains this mixture; leave out one of them")
