@@ -128,11 +128,11 @@ def _hold(controller: str) -> None:
     except UserError as error:
         print(json.dumps({"error": str(error)}), flush=True)
         sys.exit(2)
-    with loaded:
-        FOLDER.mkdir(mode=0o755, exist_ok=True)
-        file = FOLDER / f"{loaded.kernel_name}.json"
-        new = file.with_suffix(".new")
-        with new.open("w", encoding="utf-8") as record:
+    FOLDER.mkdir(mode=0o755, exist_ok=True)
+    file = FOLDER / f"{loaded.kernel_name}.json"
+    new = file.with_suffix(".new")
+    with new.open("w", encoding="utf-8") as record:
+        with loaded:
             _lock(record)
             json.dump({"controller": controller, "process": os.getpid()}, record)
             record.flush()
@@ -140,7 +140,8 @@ def _hold(controller: str) -> None:
             print(json.dumps({"kernel_name": loaded.kernel_name}), flush=True)
             os.close(sys.stdout.fileno())
             signal.sigwait(ending)
-            file.unlink(missing_ok=True)
+        # Only now, because `end` takes it for the registration's end.
+        file.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
