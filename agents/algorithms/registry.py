@@ -50,8 +50,8 @@ class Algorithm:
         output: How the published network makes actions in a Box of its outputs: it clips them to
             [-1, 1], or takes their tanh. For choices it takes the largest output.
         stochastic: Whether the policy draws actions in training, from a distribution around the
-            network's outputs. `start.std` is its first standard deviation; `start.policy` can give
-            its first weights.
+            network's outputs. `start.std` is its first standard deviation.
+        continues: Whether `start.policy` can give its first weights.
         mutable: Hyperparameters that may change during a run.
         action_noise: The class of Stable-Baselines3 takes `action_noise`, with the standard
             deviation `start.std`.
@@ -69,6 +69,7 @@ class Algorithm:
     action_spaces: tuple[Literal["box", "discrete"], ...] = ("box", "discrete")
     output: Literal["clip", "tanh"] = "clip"
     stochastic: bool = False
+    continues: bool = False
     mutable: tuple[str, ...] = ()
     action_noise: bool = False
     critic: Literal["vf", "qf"] | None = "vf"
@@ -97,6 +98,7 @@ BUILT_IN: Mapping[str, Algorithm] = {
             name="ppo",
             implementation="stable_baselines3:PPO",
             stochastic=True,
+            continues=True,
             privileged_critic=True,
             mutable=("learning_rate", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range")
             + ("ent_coef", "vf_coef", "max_grad_norm", "target_kl"),
@@ -140,6 +142,7 @@ BUILT_IN: Mapping[str, Algorithm] = {
             name="coordinate-aggrevate",
             implementation="quicgym.agents.algorithms.coordinate_aggrevate:CoordinateAggrevate",
             action_spaces=("box",),
+            continues=True,
             mutable=("learning_rate", "paths", "rollouts", "exploration", "keep_fraction")
             + ("n_updates", "batch_size"),
         ),
@@ -147,6 +150,7 @@ BUILT_IN: Mapping[str, Algorithm] = {
             name="grpo",
             implementation="quicgym.agents.algorithms.grpo:Grpo",
             stochastic=True,
+            continues=True,
             privileged_critic=True,
             mutable=("learning_rate", "paths", "replays", "gamma", "gae_lambda", "n_epochs")
             + ("batch_size", "clip_range", "ent_coef"),

@@ -263,7 +263,8 @@ class TrainingConfig(StrictModel):
         able = _those(lambda other: other.stochastic)
         if start.final_std is not None and (not entry.stochastic or start.std is None):
             raise ValueError(f"start.final_std is for {able} with start.std")
-        if start.policy is not None and (not entry.stochastic or start.preset is not None):
+        if start.policy is not None and (not entry.continues or start.preset is not None):
+            able = _those(lambda other: other.continues)
             raise ValueError(f"start.policy is for {able}, in place of start.preset")
         if start.temperature != 1 and (start.policy is None or not is_discrete):
             raise ValueError("start.temperature is for a start.policy with discrete actions")

@@ -34,7 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "paths": 4,
             "n_updates": 50,
             "learning_rate": 3e-3,
-            "values": {"cwnd_gain": [-1, -0.5, 0]},
+            "settings": [{"cwnd_gain": value} for value in (-1, -0.5, 0)],
         },
         steps=320,
         evaluation={"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 1000},

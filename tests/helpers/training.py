@@ -30,7 +30,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "td3": _REPLAYS,
     "dqn": {**_REPLAYS, "target_update_interval": 24},
     "aggrevate": {**_LEARNS, "windows": [-2, 0, 2]},
-    "coordinate-aggrevate": {**_LEARNS, "values": {"cwnd_gain": [-0.5, 0, 0.5]}},
+    "coordinate-aggrevate": {**_LEARNS, "settings": [{"cwnd_gain": -0.5}, {}, {"cwnd_gain": 0.5}]},
     "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
 }
 # One agent and a competitor.

@@ -328,7 +328,7 @@ def test_training_goes_on_from_another_policy(tmp_path, monkeypatch):
         (("start.temperature=0.1",), "start.temperature is for a start.policy"),
         (
             ("start.policy=window", "algorithm=aggrevate"),
-            "start.policy is for ppo and grpo",
+            "start.policy is for ppo, coordinate-aggrevate and grpo",
         ),
     ],
 )

@@ -97,7 +97,11 @@ def test_the_exported_network_acts_as_the_trained_one(algorithm, environment):
     ("algorithm", "environment", "arguments"),
     [
         ("aggrevate", "quicgym/Window-v1", {}),
-        ("coordinate-aggrevate", "quicgym/Tuning-v1", {"values": {"gain_1": [-1, 0, 1]}}),
+        (
+            "coordinate-aggrevate",
+            "quicgym/Tuning-v1",
+            {"settings": [{"gain_1": -1}, {}, {"gain_1": 1}]},
+        ),
         ("grpo", "quicgym/Window-v1", {}),
         ("grpo", "quicgym/Rate-v1", {}),
     ],

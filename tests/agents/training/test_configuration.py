@@ -63,7 +63,7 @@ def test_changes_come_after_the_policy():
 def test_a_policy_that_does_not_exist_is_named():
     with pytest.raises(PolicyError, match="did you mean window"):
         load_training("tuning-ppo", begin_with="windw")
-    with pytest.raises(ConfigError, match="start.policy is for ppo and grpo"):
+    with pytest.raises(ConfigError, match="start.policy is for ppo, coordinate-aggrevate and grpo"):
         load_training("tuning-sac", begin_with="tuning")
 
 
