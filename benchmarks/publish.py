@@ -104,8 +104,8 @@ def publish(
 ) -> None:
     """Publish the best policy of a training run, with its line of the leaderboard.
 
-    The command refuses a run that learned nothing according to its summary.json. In a checkout the
-    files go to agents/policies/pretrained and the line to configs/leaderboard.yaml.
+    The command refuses a run whose summary.json shows no gain. In a checkout the files go to
+    agents/policies/pretrained and the line to configs/leaderboard.yaml.
     """
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
     from quicgym.agents.policies.learned import load_policy
@@ -173,7 +173,7 @@ def _check_learned(folder: RunFolder, sha256: str) -> None:
         )
     if not summary.learned:
         raise PublishError(
-            f"{folder.directory}: nothing was learned: best − start is "
+            f"{folder.directory}: no gain is shown: best − start is "
             f"{difference_in_words(summary['best'])} on {summary.paths:,} paths of "
             f"{summary.drawn_from}, and that interval is not above 0; train with more steps, "
             "another seed or other hyperparameters"

@@ -325,7 +325,7 @@ def _print(runs: Mapping[str, Run]) -> None:
     for name, gain in gains.items():
         if not gain.improved:
             console.print(
-                f"{name}: nothing was learned, the interval of best − start is not above 0",
+                f"{name}: no gain is shown, the interval of best − start is not above 0",
                 highlight=False,
                 markup=False,
             )

@@ -129,13 +129,11 @@ def verdict(summary: Summary) -> list[str]:
     if summary.learned:
         lines.append(f"Learned: best − start is {difference_in_words(best)}.")
     else:
-        what = (
-            "the best policy is the one at step 0"
-            if best.sha256 == summary["start"].sha256
-            else f"best − start is {difference_in_words(best)}, and that interval is not above 0"
-        )
+        shown = f"best − start is {difference_in_words(best)}, and that interval is not above 0"
         lines += [
-            f"Nothing was learned: {what}.",
+            "Nothing was learned: the best policy is the one at step 0."
+            if best.sha256 == summary["start"].sha256
+            else f"No gain is shown: {shown}.",
             "Try more steps, a smaller hyperparameters.learning_rate or start.std, another seed, "
             "or an algorithm that replays paths (grpo, aggrevate). More "
             "evaluation.comparison_paths make the interval smaller.",

@@ -209,7 +209,7 @@ def do_nothing(work: Path) -> None:
     ("prepare", "arguments", "expected"),
     [
         (finish_nothing, BACKED, ["run: its training is not finished", "--resume"]),
-        (learn_nothing, BACKED, ["nothing was learned", "+0.0012 [-0.0040, +0.0065]", "seed"]),
+        (learn_nothing, BACKED, ["no gain is shown", "+0.0012 [-0.0040, +0.0065]", "seed"]),
         (compare_nothing, BACKED, ["run/summary.json: there is no comparison", "--resume"]),
         (compare_another_policy, BACKED, ["there is no comparison of this policy", "--resume"]),
         (compare_on_few_paths, BACKED, ["on 998 paths", "evaluation.comparison_paths=1024"]),

@@ -279,7 +279,7 @@ def test_the_best_evaluation_is_beside_the_last(quicgym: Command, tmp_path: Path
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
     assert rows["tuning-ppo"] == ["training", "0.5000", "5,000", "-0.1250", "training"]
     assert rows["bbr"][0] == "hand-coded" and len(rows["bbr"]) == 3  # it was not trained
-    assert "nothing was learned" not in done.stdout
+    assert "no gain is shown" not in done.stdout
 
     compared = [
         {"policy": name, "step": 0, "sha256": "", "reward": 0.1, "gain": 0.01, "low": low}
@@ -291,7 +291,7 @@ def test_the_best_evaluation_is_beside_the_last(quicgym: Command, tmp_path: Path
     (folder / "summary.json").write_text(json.dumps(summary | {"commit": ""}))
     done = quicgym("compare", "training", "baselines")
     assert "+0.0100 [-0.0010, +0.0200]" in done.stdout
-    assert "tuning-ppo: nothing was learned" in done.stdout
+    assert "tuning-ppo: no gain is shown" in done.stdout
 
 
 def test_runs_of_one_name_are_told_apart_by_what_differs(quicgym: Command, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_what_is_said_fits_the_numbers(policies, played):
     assert learned.startswith("Learned: best − start is +0.0100 [+0.0100, +0.0100]")
     swapped = {**loaded, "best": loaded["last"], "last": loaded["best"]}
     nothing, remedy, better = verdict(compare(config, swapped, suite, suite[0], 1))
-    assert nothing.startswith("Nothing was learned: best − start is -0.0100")
+    assert nothing.startswith("No gain is shown: best − start is -0.0100")
     assert "more steps" in remedy and "evaluation.comparison_paths" in remedy
     assert "last − start is +0.0100" in better and "evaluation.seeds" in better
     config = changed(config, comparison_paths=30)
