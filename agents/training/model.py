@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +18,7 @@ from quicgym.agents.algorithms.trainer import EpisodeTrainer, Trainer
 from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.learned import LearnedPolicy, load_policy
 from quicgym.agents.policies.networks import Actor, draw_weights
-from quicgym.agents.training.configuration import ConfigError, TrainingConfig
+from quicgym.agents.training.configuration import ConfigError, TrainingConfig, training_names
 from quicgym.envs.actions import choices
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.decisions import Decisions
@@ -164,6 +166,10 @@ def _begin(trainer: Trainer, config: TrainingConfig) -> None:
 
 def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
     """Loads `start.policy`, which has to fit what is trained."""
+    missing = re.fullmatch(r"results/train/(.+)-seed(\d+)", chosen)
+    if missing and missing[1] in training_names() and not Path(chosen).exists():
+        first = f"quicgym train {missing[1]} seed={missing[2]}"
+        raise ConfigError(f"start.policy = {chosen!r} is what `{first}` writes; run that first")
     policy: LearnedPolicy = load_policy(chosen)
     decisions, description = policy.decisions, policy.description
     assert description is not None

@@ -249,6 +249,15 @@ def test_a_training_from_a_policy_begins_with_its_actions(name, here):
     trainer.close()
 
 
+@pytest.mark.parametrize("name", ["window"])
+def test_a_second_training_without_its_first_says_how_to_run_that(name, here):
+    from quicgym.agents.training.model import make_trainer
+
+    changes = [f"start.policy=results/train/{name}-start-seed3"]
+    with pytest.raises(ConfigError, match=f"`quicgym train {name}-start seed=3` writes"):
+        make_trainer(load_training(name, [*changes, "environment.simulations=4"]))
+
+
 @pytest.mark.ns3
 @pytest.mark.parametrize("algorithm", ["ppo", "grpo"])
 def test_a_training_over_ns3_is_the_one_over_the_native_engine(algorithm, here):
