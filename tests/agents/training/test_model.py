@@ -249,7 +249,7 @@ def test_a_training_from_a_policy_begins_with_its_actions(name, here):
     trainer.close()
 
 
-@pytest.mark.parametrize("name", ["window"])
+@pytest.mark.parametrize("name", ["window", "tuning"])
 def test_a_second_training_without_its_first_says_how_to_run_that(name, here):
     from quicgym.agents.training.model import make_trainer
 
