@@ -25,8 +25,8 @@ LEAST_SHARE, MORE_LOSS = 0.5, 0.1
 BEST = "best single hand-coded controller"
 DRAWN = ("ebcc", "ibcca", "cubic+", "bbr", "bbr3")
 """The controllers that the figure compares the agents with."""
-YARDSTICK = "omniscient"
-"""Knows the network, so the finding names the best of the others."""
+NO_AGENT, YARDSTICK = "bbr", "omniscient"
+"""Have the normalized scores 0 and 100. The finding leaves out who knows the network."""
 _DIGITS = 6
 
 
@@ -107,6 +107,7 @@ def leaderboard_data(
     ranking = [each for each in results if each.document["engine"] == first["engine"]]
     policies = [_ranked(entry, ranking, attacks) for entry in entries]
     policies.sort(key=lambda row: (row["mean"] is None, -(row["mean"] or 0)))
+    _add_scores(policies)
     names = {row["policy"]: row["name"] for row in policies if row["mean"] is not None}
     agents = [
         _agent(policy, ranking, kinds, names) for policy in names if kinds[policy] == "learned"
@@ -144,6 +145,16 @@ def _ranked(
         "mean_queue_delay_ms": mean([row["mean"]["mean_queue_delay_ms"] for row in own]),
         "rewards": [row and _rounded(row["mean"]["reward"]) for row in rows],
     }
+
+
+def _add_scores(policies: Sequence[dict[str, Any]]) -> None:
+    """Adds where each policy's mean lies between the two that the scores are made from."""
+    means = {row["policy"]: row["mean"] for row in policies}
+    none, most = means.get(NO_AGENT), means.get(YARDSTICK)
+    for row in policies:
+        given = None not in (none, most, row["mean"]) and none != most
+        score = 100 * (row["mean"] - none) / (most - none) if given else None
+        row["normalized_score"] = _rounded(score)
 
 
 def _agent(

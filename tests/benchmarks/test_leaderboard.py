@@ -207,15 +207,18 @@ def test_the_page_begins_with_the_finding_and_the_policies_in_rank_order() -> No
         "hand-coded controller, CUBIC, has 0.500; PPO 1 is ahead of the best single hand-coded "
         "controller of a suite on 1 of 2, and the 95% interval is above 0 on 0.**\n\n| | policy | "
     )
-    assert "| policy | mean of all suites | IQM | queueing delay (ms) | `s` | `t` |" in text
+    assert (
+        "| policy | mean of all suites | normalized score | IQM | queueing delay (ms) | `s` | `t` |"
+        in text
+    )
     ranks = [
         line.rstrip() for line in text.splitlines() if line.startswith(("| 1", "| 2", "| 3", "| 4"))
     ]
     assert ranks == [
-        "| 1 | PPO 1 | 0.700 | 0.690 | 0.2 | 0.800 | 0.600 |",
-        "| 2 | CUBIC | 0.500 | 0.490 | 0.2 | 0.700 | 0.300 |",
-        "| 3 | Swept | 0.500 | 0.490 | 0.2 | 0.900 | 0.100 |",
-        "| 4 | BBR | 0.450 | 0.440 | 0.2 | 0.200 | 0.700 |",
+        "| 1 | PPO 1 | 0.700 | – | 0.690 | 0.2 | 0.800 | 0.600 |",
+        "| 2 | CUBIC | 0.500 | – | 0.490 | 0.2 | 0.700 | 0.300 |",
+        "| 3 | Swept | 0.500 | – | 0.490 | 0.2 | 0.900 | 0.100 |",
+        "| 4 | BBR | 0.450 | – | 0.440 | 0.2 | 0.200 | 0.700 |",
     ]
     assert "### Suite `s`, ns-3" in text and ", ns-3 3. It also\n" in text
     assert "Over its 2 training seeds, PPO has an IQM of 0.5150 in the mean, 0.3400" in text
@@ -229,10 +232,21 @@ def test_the_finding_is_about_policies_that_do_not_know_the_network() -> None:
     assert data["finding"].startswith("Swept has the highest mean reward over the suite, 0.900;")
 
 
+def test_a_normalized_score_is_0_for_bbr_and_100_for_the_policy_that_knows_the_network() -> None:
+    yardstick = Entry(name="Omniscient", policy="omniscient", kind="static")
+    tested = result({**ONE, "bbr": [-0.6, -0.6], "omniscient": [1.0, 1.0]})
+    data = leaderboard_data([*ENTRIES, yardstick], [tested], "make reports", {})
+    scores = {row["name"]: row["normalized_score"] for row in data["policies"]}
+    assert scores == {
+        "Omniscient": 100, "Swept": 93.75, "PPO 1": 87.5, "CUBIC": 81.25, "PPO 2": 68.75, "BBR": 0,
+    }  # fmt: skip
+    assert "| 3 | PPO 1 | 0.800 | 88 |" in page(data)
+
+
 def test_a_policy_without_a_run_on_a_suite_has_no_rank() -> None:
     without = {policy: of for policy, of in OTHER.items() if policy != "a.json"}
     text = page(leaderboard_data(ENTRIES, [result(ONE), result(without, "t")], "x", {}))
-    assert "| – | PPO 1 | – | – | – | 0.800 | – |" in text
+    assert "| – | PPO 1 | – | – | – | – | 0.800 | – |" in text
     assert "**CUBIC has the highest mean reward" in text and "### PPO 2" in text
     assert "### PPO 1" not in text
 
