@@ -152,9 +152,10 @@ def _add_scores(policies: Sequence[dict[str, Any]]) -> None:
     means = {row["policy"]: row["mean"] for row in policies}
     none, most = means.get(NO_AGENT), means.get(YARDSTICK)
     for row in policies:
-        given = None not in (none, most, row["mean"]) and none != most
-        score = 100 * (row["mean"] - none) / (most - none) if given else None
-        row["normalized_score"] = _rounded(score)
+        mean, score = row["mean"], None
+        if mean is not None and none is not None and most is not None and most != none:
+            score = _rounded(100 * (mean - none) / (most - none))
+        row["normalized_score"] = score
 
 
 def _agent(
