@@ -27,9 +27,9 @@ HEADER = """\
 | command | `make reports ARGS=attacks`: `quicgym attack POLICY --trials N`, seed 0 |
 
 "Behind" is the mean reward of the best of {others} minus that of the policy, with
-its 95% interval over ten seeds. The network is the one that was found. The sentence is about the
-simplest network that keeps at least half of the difference. [The report](hard-tests.md) of the
-documentation explains the causes.
+its 95% interval over ten seeds by which nothing was chosen. The network is the one that was
+found. The sentence is about the simplest network that keeps at least half of the difference.
+[The report](hard-tests.md) of the documentation explains the causes.
 
 | policy | trials | behind | simplest network |
 |---|---|---|---|

@@ -3,9 +3,11 @@
 Three stages, each of runs that --resume finds again:
 
 1. Optuna searches networks for the least reward(policy) − max reward(others), with seed 0. The
-   worst of them are run with ten seeds, and the worst by the mean stays.
-2. The network is made simpler, step by step, while half of the difference is left.
-3. The simplest network is run with ten seeds.
+   worst of them are run with ten other seeds, and the worst by the mean stays, with the best of
+   the others there.
+2. The network is made simpler, step by step, while half of the difference to that one is left.
+3. The network as found and the simplest one are run with ten more seeds, by which nothing was
+   chosen. What is reported is of these.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ Format = Literal["table", "json"]
 AGAINST = ("cubic", "bbr", "bbr3")
 DISTRIBUTION = "worlds"
 BUDGET_S = 600.0
-SEEDS = 10
+SEEDS = range(11, 21)
 """Seeds that a difference is reported over."""
 ATTACK_FILE = "attack.json"
 WORST_FILE, FOUND_FILE = "worst.yaml", "found.yaml"
@@ -61,9 +63,9 @@ _BATCH = 16
 _AT_RANDOM = 2 * _BATCH
 """Trials before Optuna's sampler learns from results."""
 _REPLAYED = 4
-"""Worst trials that are run with all seeds."""
-_STEP_SEEDS = 2
-"""Seeds by which a simpler network is judged."""
+"""Worst trials, of which the worst is chosen."""
+_SEARCH_SEEDS, _CHOICE_SEEDS, _STEP_SEEDS = range(1), range(1, 11), range(2)
+"""Seeds of the search, of the choice among the worst trials, and of simpler networks."""
 _KEPT = 1 / 2
 """Share of the difference that a simpler network keeps."""
 _TERMS = {
@@ -85,10 +87,12 @@ class Comparison:
     Attributes:
         network: The network.
         runs: Metrics of the runs of each policy, seed by seed; the attacked policy is the first.
+        chosen: The other policy that counts; None: the one that is best in these runs.
     """
 
     network: Scenario
     runs: Mapping[str, Sequence[Mapping[str, Any]]]
+    chosen: str | None = None
 
     @property
     def policy(self) -> str:
@@ -97,7 +101,9 @@ class Comparison:
 
     @cached_property
     def best(self) -> str:
-        """The other policy with the highest mean reward."""
+        """The other policy that counts, or else the one with the highest mean reward."""
+        if self.chosen is not None:
+            return self.chosen
         others = [name for name in self.runs if name != self.policy]
         return max(others, key=lambda name: self.mean(name, "reward"))
 
@@ -186,15 +192,22 @@ class Attack:
     _steps: int = 0
 
     def compare(
-        self, networks: Sequence[Scenario], seeds: int, title: str, *, series: bool = False
+        self,
+        networks: Sequence[Scenario],
+        seeds: range,
+        title: str,
+        *,
+        chosen: str | None = None,
+        series: bool = False,
     ) -> list[Comparison | None]:
         """Runs all policies on networks, which have different names.
 
         Args:
             networks: The networks.
-            seeds: Number of seeds, counted from 0.
+            seeds: The seeds.
             title: Words of the progress bar.
-            series: Whether the time series of seed 0 are kept.
+            chosen: The other policy that counts; None: the best.
+            series: Whether the time series of the first seed are kept.
 
         Returns:
             A comparison for each network; None where a run of it failed.
@@ -204,7 +217,7 @@ class Attack:
         """
         policies = [self.policy, *self.others]
         jobs = make_jobs(
-            policies, networks, seeds, trust_zip=self.trust_zip,
+            policies, networks, len(seeds), first_seed=seeds.start, trust_zip=self.trust_zip,
             series_in=self.directory if series else None,
         )  # fmt: skip
         outcome = run_jobs(jobs, self.directory, self.workers, resume=True, title=title)
@@ -221,8 +234,8 @@ class Attack:
         found: list[Comparison | None] = []
         for network in networks:
             of_network = {name: runs.get((network.name, name), []) for name in shown}
-            complete = all(len(rows) == seeds for rows in of_network.values())
-            found.append(Comparison(network, of_network) if complete else None)
+            complete = all(len(rows) == len(seeds) for rows in of_network.values())
+            found.append(Comparison(network, of_network, chosen) if complete else None)
         return found
 
     def search(self, trials: int | None, budget_s: float | None) -> None:
@@ -243,7 +256,9 @@ class Attack:
                 self._parts[name] = drawn.name
                 networks.append(drawn.model_copy(update={"name": name}))
             title = f"networks {done + 1} to {done + len(asked)}"
-            for trial, found in zip(asked, self.compare(networks, 1, title), strict=True):
+            for trial, found in zip(
+                asked, self.compare(networks, _SEARCH_SEEDS, title), strict=True
+            ):
                 if found is None:
                     study.tell(trial, state=optuna.trial.TrialState.FAIL)
                 else:
@@ -252,32 +267,42 @@ class Attack:
             done += len(asked)
 
     def worst(self) -> Comparison | None:
-        """Returns the worst network over all seeds; None: no trial was behind for sure."""
+        """Returns the worst network; None: the policy was behind for sure on none."""
         behind = [trial for trial in self.trials if trial.difference.value < 0]
         behind.sort(key=lambda trial: trial.difference.value)
         networks = [trial.network for trial in behind[:_REPLAYED]]
-        replayed = self.compare(networks, SEEDS, "worst networks") if networks else []
-        sure = [found for found in replayed if found is not None and found.is_sure]
-        return min(sure, key=lambda found: found.difference.value, default=None)
+        replayed = self.compare(networks, _CHOICE_SEEDS, "worst networks") if networks else []
+        complete = [found for found in replayed if found is not None]
+        worst = min(complete, key=lambda found: found.difference.value, default=None)
+        return worst and self._judge(worst.network, worst.best)
+
+    def _judge(self, network: Scenario, chosen: str, *, series: bool = False) -> Comparison | None:
+        """Compares with one other over the seeds of the report; None: not behind for sure."""
+        (judged,) = self.compare([network], SEEDS, network.name, chosen=chosen, series=series)
+        return judged if judged is not None and judged.is_sure else None
 
     def simplest(self, found: Comparison) -> Comparison:
-        """Returns the simplest network that keeps half of a difference, over all seeds."""
+        """Returns the simplest network that keeps half of a difference."""
         part = self._parts[found.network.name]
         enough = _KEPT * found.difference.value
         reached = [found.network]
         for steps_of in (simplify.parts, simplify.roundings):
-            while next_one := self._simpler(reached[-1], steps_of(reached[-1]), part, enough):
+            while next_one := self._simpler(reached[-1], steps_of(reached[-1]), part, found):
                 reached.append(next_one)
         for network in reversed(reached):
             name = re.sub(r"[^\w.+-]", "-", f"worst-of-{split_alias(self.policy)[0]}", flags=re.A)
             named = network.model_copy(update={"name": name[:80], "description": ""})
-            (checked,) = self.compare([named], SEEDS, "simplest network", series=True)
-            if checked is not None and checked.is_sure and checked.difference.value <= enough:
+            checked = self._judge(named, found.best, series=True)
+            if checked is not None and checked.difference.value <= enough:
                 return checked
         raise AssertionError("the network as found has the difference")
 
     def _simpler(
-        self, network: Scenario, steps: Mapping[str, simplify.Step], part: str, enough: float
+        self,
+        network: Scenario,
+        steps: Mapping[str, simplify.Step],
+        part: str,
+        found: Comparison,
     ) -> Scenario | None:
         """Returns the network after all steps that keep the difference, or after the first one."""
         after = {what: simplify.changed(network, step) for what, step in steps.items()}
@@ -286,30 +311,30 @@ class Attack:
             for what, each in after.items()
             if each is not None and may_have(self.networks, part, each)
         }
-        kept = self._keep(allowed, enough)
+        kept = self._keep(allowed, found)
         if not kept:
             return None
         together = network
         for what in kept:
             together = simplify.changed(together, steps[what]) or together
         is_allowed = len(kept) > 1 and may_have(self.networks, part, together)
-        if is_allowed and self._keep({"all of these": together}, enough):
+        if is_allowed and self._keep({"all of these": together}, found):
             return together
         return allowed[kept[0]]
 
-    def _keep(self, networks: Mapping[str, Scenario], enough: float) -> list[str]:
-        """Returns the keys of the networks with at least this difference."""
+    def _keep(self, networks: Mapping[str, Scenario], found: Comparison) -> list[str]:
+        """Returns the keys of the networks that keep half of a difference."""
         if not networks:
             return []
         named = []
         for network in networks.values():
             self._steps += 1
             named.append(network.model_copy(update={"name": f"step-{self._steps}"}))
-        compared = self.compare(named, _STEP_SEEDS, "simpler networks")
+        compared = self.compare(named, _STEP_SEEDS, "simpler networks", chosen=found.best)
         return [
             what
             for what, each in zip(networks, compared, strict=True)
-            if each is not None and each.difference.value <= enough
+            if each is not None and each.difference.value <= _KEPT * found.difference.value
         ]
 
 
@@ -376,7 +401,7 @@ def attack_policy(
             }
         findings = Findings(
             ATTACK_FILE,
-            study.about(SEEDS),
+            study.about(len(SEEDS)) | {"seeds": [*SEEDS]},
             content,
             f"the results of {len(attack.trials)} trials",
             print_table=lambda document: print(words(document)),

@@ -78,7 +78,7 @@ def attack(
     """Find the network on which a policy loses most against the best of other policies.
 
     Optuna searches among networks that training may draw. The worst one is then made as simple as
-    possible and run with ten seeds. You get that network (worst.yaml), its time series as a
+    possible and run with ten new seeds. You get that network (worst.yaml), its time series as a
     picture (worst.png), and attack.json. The command needs the extra `train`;
     docs/how-to/hard-tests.md explains it.
     """
