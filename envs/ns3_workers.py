@@ -68,8 +68,9 @@ class Ns3WorkerBatch(EpisodeBatch):
 
     def _make_batch(self, settings: Any, simulations: int, threads: int) -> Any:
         sizes = _core.native_batch(settings, 1, self.source.agent_count, 1)
+        clips = self.source.decisions.out_of_range == "clip" and not self._space.choices
         return _Workers(
-            self._arguments, self._space, simulations, sizes, self._describe, self._restart
+            self._arguments, self._space, clips, simulations, sizes, self._describe, self._restart
         )
 
     def _reset(
@@ -98,13 +99,14 @@ class _Workers:
         self,
         arguments: tuple[Any, ...],
         space: _core.ActionSpace,
+        clips: bool,
         simulations: int,
         sizes: Any,
         describe: Any,
         restart: bool,
     ) -> None:
         self._arguments = _pickled(arguments)
-        self._space = space
+        self._space, self._clips = space, clips
         self._describe = describe
         self._restart = restart
         self._workers: list[_Worker | None] = [None] * simulations
@@ -157,7 +159,10 @@ class _Workers:
                     f"environment {simulation} has no running episode{reason}; reset it"
                 )
             for row in range(simulation * self._agents, (simulation + 1) * self._agents):
-                self._space.check(row, self.actions[row].tolist())
+                action = self.actions[row]
+                if self._clips:
+                    np.clip(action, -1.0, 1.0, out=action, where=np.isfinite(action))
+                self._space.check(row, action.tolist())
         errors = self._exchange(
             {simulation: ("step", self._rows("actions", simulation)) for simulation in chosen}
         )

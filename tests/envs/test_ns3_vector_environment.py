@@ -91,6 +91,19 @@ def test_it_gives_what_the_native_engine_gives(name, way, make):
     assert ends >= 4
 
 
+def test_numbers_past_the_ends_are_clipped_as_natively(make):
+    ns3, native = make(), make(engine="native")
+    ns3.reset(seed=5)
+    native.reset(seed=5)
+    batch = 2 * batches(ns3, 1)[0]
+    assert (abs(batch) > 1).any()
+    for ours, theirs in zip(ns3.step(batch), native.step(batch), strict=True):
+        assert equal(ours, theirs)
+    batch[0, 0] = np.inf
+    with pytest.raises(ValueError, match="action of row 0"):
+        ns3.step(batch)
+
+
 def _earned(info):
     return 1 + info["throughput_mbps"]
 
