@@ -203,7 +203,7 @@ def _compare(
             engine,
             mean,
             deviation,
-            len(runs),
+            len(numbers),
             printed,
             paper.algorithms.get(algorithm, algorithm),
         )
@@ -213,7 +213,7 @@ def _compare(
         for algorithm in check.of:
             quantity, numbers = take(scenario, algorithm, check.metric)
             if not check.to:
-                low, high = _interval([*numbers.values()]) if numbers else (None, None)
+                low, high = _interval([*numbers.values()])
                 outcome = _outcome(check, numbers)
                 yield Comparison(quantity, None, None, low, high, claimed(check), outcome)
             for other in check.to:
@@ -223,7 +223,7 @@ def _compare(
                 known = quantity.mean is not None and against.mean
                 ratio = quantity.mean / against.mean if known else None  # type: ignore[operator]
                 both = [numbers[seed] - others[seed] for seed in numbers.keys() & others.keys()]
-                low, high = _interval(both) if both else (None, None)
+                low, high = _interval(both)
                 outcome = _outcome(check, numbers, others)
                 yield Comparison(quantity, against, ratio, low, high, claimed(check), outcome)
 
@@ -250,8 +250,6 @@ def _outcome(
     """Each bound is a number, or with `others` a multiple of them."""
     low, high, strict = _bounds(check)
     seeds = sorted(numbers if others is None else numbers.keys() & others.keys())
-    if not seeds:
-        return "open"
     values = np.array([numbers[seed] for seed in seeds])
     references = np.ones(len(seeds)) if others is None else np.array([others[s] for s in seeds])
     if split(check.metric)[0] in FAIRNESS and (others is None or {low, high} <= {None, 1.0}):
@@ -288,6 +286,8 @@ def _bounds(check: Check) -> tuple[float | None, float | None, bool]:
 def _side(values: np.ndarray, bounds: np.ndarray, *, strict: bool) -> int:
     """Returns 1 above the bounds, -1 below them, 0 where the seeds do not tell."""
     low, high = _interval(values - bounds)
+    if low is None or high is None:
+        return 0
     margin = EQUAL_SHARE * max(abs(values.mean()), abs(bounds.mean())) if strict else 0.0
     mean = (low + high) / 2
     if (low > 0 and mean > margin) or (low >= 0 and not strict):
@@ -295,11 +295,12 @@ def _side(values: np.ndarray, bounds: np.ndarray, *, strict: bool) -> int:
     return -1 if high < 0 and mean < -margin else 0
 
 
-def _interval(numbers: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Returns the confidence interval of the mean."""
+def _interval(numbers: Sequence[float] | np.ndarray) -> tuple[float | None, float | None]:
+    """Returns the confidence interval of the mean; fewer than two numbers have none."""
+    if len(numbers) < 2:
+        return None, None
     mean, deviation = mean_and_deviation(numbers)
     if deviation == 0:
         return mean, mean
     found = mean_interval([*numbers])
-    assert found.low is not None and found.high is not None, "numbers that differ are several"
     return found.low, found.high
