@@ -220,6 +220,12 @@ def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product(tmp_path
     both = {"bottleneck": traced, "reverse": shared.bottleneck}
     # Two packets of 1500 bytes in 2 ms.
     assert fair_window_bytes(shared.model_copy(update=both)) == pytest.approx(12e6 / 8 / 2 * 0.05)
+    # The way back is 80 ms longer.
+    slow = {"reverse": shared.bottleneck.model_copy(update={"delay_ms": 90})}
+    there_ms = shared.bottleneck.delay_ms
+    assert fair_window_bytes(shared.model_copy(update=slow)) == pytest.approx(
+        8e6 / 8 / 2 * (0.05 + (90 - there_ms) / 1e3)
+    )
     taken = helper.scenario(flow_list=(Flow(name="other", controller="cubic"),))
     with pytest.raises(ScenarioError, match="names its controller"):
         fair_window_bytes(taken)
