@@ -8,7 +8,6 @@ from pathlib import Path
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.scenarios.engines import EngineName
-from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.envs.simulation.controller_choice import (
     find_controller,
     resolve_controllers,
@@ -26,11 +25,8 @@ def packets_of(scenario: Scenario) -> float:
     link = scenario.bottleneck
     if link is None:
         rate_mbps = WIRELESS_RATE_MBPS
-    elif link.rate_mbps is not None:
-        rate_mbps = link.rate_mbps  # as if it never changed
     else:
-        times_ms = read_mahimahi(link.trace) if link.trace else [1]
-        rate_mbps = len(times_ms) * 1500 * 8e-3 / times_ms[-1]
+        rate_mbps = link.first_rate_mbps  # as if it never changed
     return rate_mbps * 1e6 / 8 * scenario.duration_s / scenario.max_datagram_bytes
 
 

@@ -199,16 +199,9 @@ class Run:
             ValueError: A time is no mark of the run: what `from_s` or `until_s` of quicgym.run was.
         """
         other = copy.copy(self)
-        for name in (
-            "_flows",
-            "_short_flows",
-            "_traffic",
-            "_totals",
-            "flows",
-            "metrics",
-            "sharing",
-        ):
-            other.__dict__.pop(name, None)
+        for name, value in vars(type(self)).items():
+            if isinstance(value, cached_property):
+                other.__dict__.pop(name, None)
         Run.__init__(other, self._recorded, Window(from_s, until_s))
         return other
 

@@ -8,7 +8,6 @@ namespace quicgym {
 
 using Time = std::int64_t;
 
-inline constexpr Time kNanosecond = 1;
 inline constexpr Time kMicrosecond = 1'000;
 inline constexpr Time kMillisecond = 1'000'000;
 inline constexpr Time kSecond = 1'000'000'000;
