@@ -11,7 +11,8 @@ flows and short flows together:
 
 {traffic_table}
 
-Metrics of a flow's time series need traces. The run's value is the mean over the flows:
+Metrics of a flow's time series need traces, and are taken over the flow's active time. The run's
+value is the mean over the flows:
 
 {trace_table}
 

@@ -342,9 +342,8 @@ class Run:
         """
         if not self._recorded.traces:
             raise ValueError(f"{name} needs traces; run it with trace_interval_ms above 0")
-        rows = self._trace(flow)
-        begin, end = self._window
-        chosen = rows[(rows["time"] >= begin) & (rows["time"] <= end)]
+        rows, active = self._trace(flow), self._flows[flow_index(flow, self._flow_places)]
+        chosen = rows[(rows["time"] >= active.begin) & (rows["time"] <= active.end)]
         return METRICS[name].compute(chosen)
 
     @property

@@ -12,7 +12,7 @@ from quicgym import Run, Scenario, ScenarioError, Simulation
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
-from quicgym.envs.simulation.metrics import BURST_METRICS, OF_FLOWS
+from quicgym.envs.simulation.metrics import BURST_METRICS, OF_FLOWS, OF_TRACES
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
 COUNTED = ("sent_bytes", "received_packets", "goodput_bytes", "dropped_packets", "rtt_samples")
@@ -52,6 +52,16 @@ def test_windows_add_up_to_the_run_which_marks_do_not_change(engine: str) -> Non
     start_s = plain.totals[0]["start"] * 1e-9
     spans = (2.512 - start_s, 7 - 2.512, 1)
     assert np.dot(use, spans) / sum(spans) == pytest.approx(plain.metrics["buffer_use_percent"])
+
+
+def trace_metrics(run: Run) -> dict[str, float | None]:
+    return {entry.name: run.metric(entry.name) for entry in OF_TRACES}
+
+
+def test_time_after_the_end_of_a_flow_does_not_change_its_trace_metrics() -> None:
+    alone = quicgym.run(dumbbell([{}], duration_s=5), "cubic")
+    stopped = quicgym.run(dumbbell([{"stop_s": 5}], duration_s=20), "cubic")
+    assert trace_metrics(stopped) == pytest.approx(trace_metrics(alone))
 
 
 @pytest.mark.parametrize("policy", [False, True])
