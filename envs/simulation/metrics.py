@@ -11,8 +11,9 @@ flows and short flows together:
 
 {traffic_table}
 
-Metrics of a flow's time series need traces, and are taken over the flow's active time. The run's
-value is the mean over the flows:
+Metrics of a flow's time series need traces, and are taken over the flow's active time. Those that
+count from the flow's start have no value where the window begins later. The run's value is the mean
+over the flows:
 
 {trace_table}
 
@@ -134,6 +135,8 @@ class Metric:
             mean rate.
         traffic: The kind of traffic that has the metric; empty: every flow, or every run.
         needs_traces: Whether the metric is computed from a flow's time series.
+        from_start: Whether it counts from the flow's start, so that a window which begins later
+            has no value.
         limits: The least and the largest value that it can have; None: its unit says it.
     """
 
@@ -148,6 +151,7 @@ class Metric:
     rate_of: str = ""
     traffic: str = ""
     needs_traces: bool = False
+    from_start: bool = False
     limits: tuple[float, float] | None = None
 
     @property
@@ -728,15 +732,20 @@ def _startup_entries(trace: np.ndarray) -> float:
     return float(np.count_nonzero(np.diff(in_startup, prepend=False) & in_startup))
 
 
-def _convergence_time_s(trace: np.ndarray) -> float | None:
+def _has_converged_rate(trace: np.ndarray) -> np.ndarray:
+    """Returns whether the rate before each sample is that of a converged flow."""
     time, received = trace["time"] * 1e-9, trace["received_bytes"].astype(float)
-    if len(time) < 2 or received[-1] == 0:
-        return None
+    if len(time) < 2:
+        return np.zeros(len(time), bool)
     half_s = (time[0] + time[-1]) / 2
     late_rate = (received[-1] - np.interp(half_s, time, received)) / (time[-1] - half_s)
-    before = np.interp(time - CONVERGENCE_WINDOW_S, time, received, left=0.0)
-    reached = (received - before) / CONVERGENCE_WINDOW_S >= CONVERGED_SHARE * late_rate
-    return float(time[np.argmax(reached)] - time[0]) if late_rate > 0 and reached.any() else None
+    gained = received - np.interp(time - CONVERGENCE_WINDOW_S, time, received)
+    reached = gained / CONVERGENCE_WINDOW_S >= CONVERGED_SHARE * late_rate
+    return np.asarray(reached & (late_rate > 0))
+
+
+def _convergence_time_s(trace: np.ndarray) -> float | None:
+    return _first_s(trace, _has_converged_rate(trace))
 
 
 def _time_at_largest_window_percent(trace: np.ndarray) -> float | None:
@@ -769,10 +778,14 @@ def _rate_trend(trace: np.ndarray) -> float | None:
 
 def _first_reduction_s(trace: np.ndarray) -> float | None:
     window = trace["window_bytes"].astype(float)
-    reduced = window < REDUCED_SHARE * np.maximum.accumulate(window)
-    if not reduced.any():
+    return _first_s(trace, window < REDUCED_SHARE * np.maximum.accumulate(window))
+
+
+def _first_s(trace: np.ndarray, fulfilled: np.ndarray) -> float | None:
+    """Returns the time from the flow's start to the first sample that fulfils a condition."""
+    if not fulfilled.any():
         return None
-    return float(trace["time"][np.argmax(reduced)] - trace["time"][0]) * 1e-9
+    return float(trace["time"][np.argmax(fulfilled)] - trace["time"][0]) * 1e-9
 
 
 @dataclass(frozen=True)
@@ -787,10 +800,11 @@ class TraceMetrics:
         needs_traces=True)
     convergence_time_s: float | None = metric("convergence time (s)", "s",
         "from the flow's start until the receiving rate of 0.1 s is first 90% of that of the "
-        "flow's second half", _convergence_time_s, less_is_better=True, needs_traces=True)
+        "flow's second half", _convergence_time_s, less_is_better=True, needs_traces=True,
+        from_start=True)
     recovery_time_s: float | None = metric("recovery time (s)", "s",
         "the longest time, once the flow has converged, for which that rate stays below",
-        _recovery_time_s, less_is_better=True, needs_traces=True)
+        _recovery_time_s, less_is_better=True, needs_traces=True, from_start=True)
     time_at_largest_window_percent: float | None = metric("time at the largest window (%)", "%",
         "100 · samples whose window is at least 95% of the largest / samples",
         _time_at_largest_window_percent, needs_traces=True)
@@ -799,7 +813,7 @@ class TraceMetrics:
         needs_traces=True)
     first_reduction_s: float | None = metric("first reduction of the window (s)", "s",
         "from the flow's start until the window is first below 90% of its largest value so far",
-        _first_reduction_s, needs_traces=True)
+        _first_reduction_s, needs_traces=True, from_start=True)
 
 
 def convergence(kind: Literal["arrival", "departure"]) -> Any:

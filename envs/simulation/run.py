@@ -334,7 +334,8 @@ class Run:
         """Returns a metric of a flow's time series.
 
         Args:
-            name: A metric that needs traces.
+            name: A metric that needs traces. Those that count from the flow's start are None where
+                the window begins later.
             flow: The flow's name or place.
 
         Raises:
@@ -343,6 +344,8 @@ class Run:
         if not self._recorded.traces:
             raise ValueError(f"{name} needs traces; run it with trace_interval_ms above 0")
         rows, active = self._trace(flow), self._flows[flow_index(flow, self._flow_places)]
+        if METRICS[name].from_start and active.begin > active["start"]:
+            return None
         chosen = rows[(rows["time"] >= active.begin) & (rows["time"] <= active.end)]
         return METRICS[name].compute(chosen)
 

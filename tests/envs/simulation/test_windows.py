@@ -64,6 +64,15 @@ def test_time_after_the_end_of_a_flow_does_not_change_its_trace_metrics() -> Non
     assert trace_metrics(stopped) == pytest.approx(trace_metrics(alone))
 
 
+def test_metrics_from_the_start_of_a_flow_have_no_value_where_the_window_begins_later() -> None:
+    run = quicgym.run(dumbbell([{}, {"start_s": 6}], duration_s=12), "cubic", from_s=5)
+    for name in ("convergence_time_s", "first_reduction_s", "recovery_time_s"):
+        assert run.trace_metric(name, 0) is None
+        assert run.metric(name) == run.trace_metric(name, 1) == run.over().trace_metric(name, 1)
+        assert run.over().trace_metric(name, 0) is not None
+    assert run.trace_metric("rate_trend", 0) is not None
+
+
 @pytest.mark.parametrize("policy", [False, True])
 def test_further_marks_are_ends_of_windows(policy: bool) -> None:
     scenario = dumbbell([{}], duration_s=4)
