@@ -756,16 +756,13 @@ def _time_at_largest_window_percent(trace: np.ndarray) -> float | None:
 
 
 def _recovery_time_s(trace: np.ndarray) -> float | None:
-    time, received = trace["time"] * 1e-9, trace["received_bytes"].astype(float)
-    started = _convergence_time_s(trace)
-    if started is None:
+    reached = _has_converged_rate(trace)
+    if not reached.any():
         return None
-    half_s = (time[0] + time[-1]) / 2
-    late_rate = (received[-1] - np.interp(half_s, time, received)) / (time[-1] - half_s)
-    gained = received - np.interp(time - CONVERGENCE_WINDOW_S, time, received)
-    rate = gained / CONVERGENCE_WINDOW_S
-    reached = time[(rate >= CONVERGED_SHARE * late_rate) & (time >= time[0] + started)]
-    return float(np.diff([*reached, time[-1]]).max())
+    below = ~reached & np.logical_or.accumulate(reached)
+    changes = np.flatnonzero(np.diff(below, prepend=False, append=False))
+    times = np.append(trace["time"], trace["time"][-1])[changes]
+    return float((times[1::2] - times[::2]).max(initial=0)) * 1e-9
 
 
 def _rate_trend(trace: np.ndarray) -> float | None:

@@ -73,6 +73,11 @@ def test_metrics_from_the_start_of_a_flow_have_no_value_where_the_window_begins_
     assert run.trace_metric("rate_trend", 0) is not None
 
 
+def test_a_rate_that_stays_the_same_needs_no_time_to_recover() -> None:
+    constant = {"application": {"kind": "constant-rate", "rate_mbps": 10}}
+    assert quicgym.run(dumbbell([constant]), "cubic").metric("recovery_time_s") == 0
+
+
 @pytest.mark.parametrize("policy", [False, True])
 def test_further_marks_are_ends_of_windows(policy: bool) -> None:
     scenario = dumbbell([{}], duration_s=4)
