@@ -214,5 +214,6 @@ def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[dict[str, 
         traces = read_parquet(path.with_name(f"{about['run']}.parquet"))
         flows = flow_traces(traces)
         controllers = dict(zip(flows, traces.attrs["controllers"], strict=True))
+        passed = dict(zip(flows, traces.attrs.get("hops", ()), strict=False))
         hops = [rows for _, rows in queues.groupby("hop")]
-        yield about, RunTraces(flows, controllers, hops, about["duration_s"])
+        yield about, RunTraces(flows, controllers, hops, about["duration_s"], passed)

@@ -21,7 +21,7 @@ from quicgym.envs.actions import find_action_space
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.decisions import Decisions, OutOfRange
-from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
+from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, title_and_hops
 from quicgym.envs.info import row_info
 from quicgym.envs.interface import Interface
 from quicgym.envs.rewards import Reward, RewardFunction
@@ -212,7 +212,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         self._batch.begin([0], [self.np_random], options)
         info = self._info()
         if self._plot is not None:
-            self._plot.begin(info, self._title())
+            self._plot.begin(info, *self._title_and_hops())
             if self.render_mode == "human":
                 self._plot.draw()
         return self._batch.observations[0].copy(), info
@@ -256,10 +256,10 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             return None
         return None if self.render_mode == "human" else self._plot.draw()
 
-    def _title(self) -> str:
+    def _title_and_hops(self) -> tuple[str, int]:
         episode = self._batch.episodes[0]
         assert episode is not None, "it has begun"
-        return picture_title(self.id, episode)
+        return title_and_hops(self.id, episode)
 
     def clone_state(self) -> EnvironmentState:
         """Returns the state of this environment, for `restore_state`.
@@ -297,7 +297,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         self._np_random = state._generator.generator()
         self._np_random_seed = state._seed
         if self._plot is not None:
-            self._plot.go_on(state._drawn or (self._info(),), self._title())
+            self._plot.go_on(state._drawn or (self._info(),), *self._title_and_hops())
             if self.render_mode == "human":
                 self._plot.draw()
 

@@ -73,11 +73,12 @@ class EpisodeChoice:
     marks: tuple[int, ...] = ()
 
 
-def picture_title(environment: str, episode: EpisodeChoice) -> str:
-    """Returns the title of an episode's picture: environment, scenario, and who decides."""
+def title_and_hops(environment: str, episode: EpisodeChoice) -> tuple[str, int]:
+    """Returns an episode's title, from environment to who decides, and its number of hops."""
     chosen = episode.controller
     decides = "agent" if chosen is None else find_controller(chosen).name
-    return f"{environment}, {episode.scenario.name}, {decides}"
+    title = f"{environment}, {episode.scenario.name}, {decides}"
+    return title, 1 + len(episode.scenario.chain)
 
 
 @dataclass(frozen=True)

@@ -85,18 +85,23 @@ class EpisodePlot:
         self.figure.subplots_adjust(left=0.11, right=0.82, top=0.95, bottom=0.07, hspace=0.15)
         self.figure.align_ylabels()
         self._rows: list[dict[str, Any]] = []
+        self._hops = 1
         self._without_curves: tuple[Any, Any] | None = None  # title and limits, and the pixels
 
-    def begin(self, info: dict[str, Any], title: str = "") -> None:
-        """Starts over with the first info of an episode, and its title."""
+    def begin(self, info: dict[str, Any], title: str = "", hops: int = 1) -> None:
+        """Starts over with the first info of an episode, its title, and the number of its hops.
+
+        The capacity is drawn as the mean over the hops.
+        """
+        self._hops = hops
         self._rows = [{REWARD: math.nan, **info}]
         self._axes[0].set_title(title, loc="left", fontsize=9)
         for axes in self._axes:
             axes.set_ylim(0.0, 1.0, auto=True)  # of a panel without a number yet
 
-    def go_on(self, rows: Sequence[dict[str, Any]], title: str = "") -> None:
+    def go_on(self, rows: Sequence[dict[str, Any]], title: str = "", hops: int = 1) -> None:
         """Starts over with all rows of an episode so far, one at least."""
-        self.begin(rows[0], title)
+        self.begin(rows[0], title, hops)
         self._rows += rows[1:]
 
     def add(self, info: dict[str, Any], reward: float = math.nan) -> None:
@@ -111,7 +116,8 @@ class EpisodePlot:
     def draw(self) -> np.ndarray | None:
         """Returns the picture, shape (height, width, 3) of uint8; a window is updated instead."""
         times = [row["time_s"] for row in self._rows]
-        for line, key, scale in self._lines:
+        for line, key, unit in self._lines:
+            scale = unit / self._hops if key == "capacity_mbps" else unit
             line.set_data(times, [row[key] * scale for row in self._rows])
         with matplotlib.rc_context(_PICTURE_STYLE):
             for axes in self._axes:

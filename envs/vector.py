@@ -35,7 +35,7 @@ from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv, refuse_overrides
-from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
+from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, title_and_hops
 from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.registration import environments, find_environment
@@ -332,7 +332,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             self._options[index] = state._options
             if self._plots:
                 drawn = state._drawn or (self._first_row(index),)
-                self._plots[index].go_on(drawn, self._title(index))
+                self._plots[index].go_on(drawn, *self._title_and_hops(index))
 
     def episode_seeds(self) -> tuple[int | None, ...]:
         """Returns the seed of each simulation's current episode."""
@@ -402,16 +402,16 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
     def _first_row(self, simulation: int) -> dict[str, Any]:
         return row_info(self._batch.info[simulation * self._batch.agent_count])
 
-    def _title(self, simulation: int) -> str:
+    def _title_and_hops(self, simulation: int) -> tuple[str, int]:
         episode = self._batch.episodes[simulation]
         assert episode is not None, "it has begun"
-        return picture_title(self.environment.id, episode)
+        return title_and_hops(self.environment.id, episode)
 
     def _draw_on(self, begins: np.ndarray) -> None:
         """Adds what the last step has shown to the pictures; those that begin start over."""
         for simulation, plot in enumerate(self._plots):
             if begins[simulation]:
-                plot.begin(self._first_row(simulation), self._title(simulation))
+                plot.begin(self._first_row(simulation), *self._title_and_hops(simulation))
             else:
                 row = simulation * self._batch.agent_count
                 plot.add(self._first_row(simulation), float(self._batch.rewards[row]))

@@ -212,9 +212,7 @@ class RunJob:
         if self.trace_folder is not None:
             self._keep_traces(done, self.trace_folder)
         if self.series_file is not None:
-            import pandas as pd
-
-            write_atomically({self.series_file: pd.DataFrame(dict(done.series)).to_parquet})
+            write_atomically({self.series_file: done.series_table().to_parquet})
         more = {name: done.metric(name) for name in self.measures}
         if isinstance(self.steering, PolicyChoice):
             return {**policy_row(done, self.steering.shown), **more}
@@ -289,7 +287,14 @@ class RunJob:
             "duration_s": self.scenario.duration_s,
         }
         flows, queues = done.traces(), done.queue_traces()
-        flows.attrs |= {**about, "controllers": [flow.controller for flow in done.flows]}
+        flows.attrs |= {
+            **about,
+            "controllers": [flow.controller for flow in done.flows],
+            "hops": [
+                len(self.scenario.hops_of(flow)) if flow.direction == "forward" else 0
+                for _, flow in self.scenario.single_flows()
+            ],
+        }
         queues.attrs |= about
         path = self.trace_file
         assert path is not None

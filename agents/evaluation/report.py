@@ -274,7 +274,7 @@ def _series(job: RunJob) -> pd.DataFrame:
     """Returns the time series of a run; one that was not kept is run again."""
     if job.series_file is not None and job.series_file.is_file():
         return read_series(job.series_file)
-    return pd.DataFrame(dict(replace(job, packet_logs=None).carry_out().series))
+    return replace(job, packet_logs=None).carry_out().series_table()
 
 
 def _figures(files: Sequence[Path]) -> list[tuple[Path, str]]:

@@ -257,7 +257,7 @@ def keep_runs(
         finished.append({**about, "seed": run.seed, **run.metrics})
         if run.seed == first_seed:
             path = series_path(directory, policy, run.scenario.name)
-            write_atomically({path: pd.DataFrame(dict(run.series)).to_parquet})
+            write_atomically({path: run.series_table().to_parquet})
     asked = Asked(suite, parts_of(load_suite(suite)), chosen, "native", reward, command)
     write_evaluation(directory, asked, finished)
 

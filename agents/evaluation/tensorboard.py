@@ -131,7 +131,7 @@ class EvaluationWriter:
 
         plot = EpisodePlot("rgb_array")
         rows: Any = series.to_dict("records")  # whose keys pandas calls any hashable
-        plot.go_on(rows, f"{self._name}, {scenario}")
+        plot.go_on(rows, f"{self._name}, {scenario}", series.attrs.get("hops", 1))
         pixels = plot.draw()
         assert pixels is not None, "the mode is rgb_array"
         content = io.BytesIO()

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quicgym.console import count_of
-from quicgym.envs.simulation.plots import RunTraces
+from quicgym.envs.simulation.plots import RunTraces, per_hop
 from quicgym.output_folders import write_atomically
 from quicgym.plot_style import GREY, STYLE, Look, display_name, looks_of, shades
 
@@ -41,29 +41,30 @@ class Take:
     time_s: np.ndarray
     queue_packets: np.ndarray
     megabits: np.ndarray
-    """Received by all flows since the start."""
+    """Received by all flows since the start, in a chain the mean of what each hop carried of it."""
     capacity_megabits: np.ndarray
-    """Bytes that the bottleneck could have sent since the start."""
+    """What the bottleneck could have sent since the start, in a chain the mean over the hops."""
     windows: Sequence[tuple[np.ndarray, np.ndarray]]
     """The times in s and the windows in kB of each flow."""
 
     @classmethod
     def of_run(cls, name: str, traces: RunTraces) -> Take:
         """Returns the take of a run, with the windows of all its flows."""
-        first = traces.queues[0]
-        time = first["time_s"].to_numpy()
+        time, hops = traces.queues[0]["time_s"].to_numpy(), len(traces.queues)
+        capacity_mbps = np.mean([queue["capacity_mbps"] for queue in traces.queues], axis=0)
         return cls(
             name,
             time,
             np.sum([queue["packets"].to_numpy(float) for queue in traces.queues], axis=0),
             np.sum(
                 [
-                    np.interp(time, flow["time_s"], flow["received_bytes"] * 8e-6, left=0.0)
-                    for flow in traces.flows.values()
+                    np.interp(time, trace["time_s"], trace["received_bytes"] * 8e-6, left=0.0)
+                    * (traces.hops.get(flow, hops) / hops)
+                    for flow, trace in traces.flows.items()
                 ],
                 axis=0,
             ),
-            np.cumsum(first["capacity_mbps"].to_numpy() * np.diff(time, prepend=0.0)),
+            np.cumsum(capacity_mbps * np.diff(time, prepend=0.0)),
             [
                 (trace["time_s"].to_numpy(), trace["window_bytes"].to_numpy() / 1e3)
                 for trace in traces.flows.values()
@@ -73,6 +74,7 @@ class Take:
     @classmethod
     def of_episode(cls, name: str, series: pd.DataFrame) -> Take:
         """Returns the take of an episode that an evaluation kept, with the first agent's window."""
+        series = per_hop(series)
         time, lengths = series["time_s"].to_numpy(), series["step_s"].to_numpy()
         return cls(
             name,

@@ -6,7 +6,7 @@ Matplotlib comes with the extra `reports`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +41,16 @@ LETTERS_OF_THREE_COLUMNS = 16
 
 @dataclass(frozen=True)
 class RunTraces:
-    """The time series of one run, as `Run.trace` and `Run.queue_trace` return them."""
+    """The time series of one run, as `Run.trace` and `Run.queue_trace` return them.
+
+    `hops` is the number of hops that a flow passes forward; a flow that is not there passes all.
+    """
 
     flows: Mapping[str, pd.DataFrame]
     controllers: Mapping[str, str]
     queues: Sequence[pd.DataFrame]
     duration_s: float
+    hops: Mapping[str, int] = field(default_factory=dict)
 
 
 def draw_run(traces: RunTraces) -> Figure:
@@ -187,13 +191,14 @@ def draw_episodes(
     `series` has by policy a row for each decision, with the columns time_s, throughput_mbps,
     capacity_mbps, rtt_ms and flow_window_bytes of `info`; ValueError where it is empty. Throughput
     is that of all flows together, its mean over the WINDOWS-th part of the episode before each
-    moment. RTT is the mean over the samples of all flows since the last decision, and the line
-    under it is `base_rtt_ms`, the least that propagation takes. The window is that of the first
-    agent's flow.
+    moment. In a chain it and the capacity are means over the hops, see `per_hop`. The RTT is that
+    of all flows since the last decision, and the line under it is `base_rtt_ms`, the least that
+    propagation takes. The window is that of the first agent's flow.
     """
     matplotlib, figure_class = _matplotlib()
     if not series:
         raise ValueError("no episode to draw")
+    series = {name: per_hop(rows) for name, rows in series.items()}
     longest = max(series.values(), key=len)
     end_s = float(longest["time_s"].max())
     window_s = max(SHORTEST_WINDOW_S, end_s / WINDOWS)
@@ -224,6 +229,21 @@ def draw_episodes(
         _legend(figure, [upper, middle], False)
         figure.draw_without_rendering()
     return figure
+
+
+def per_hop(series: pd.DataFrame) -> pd.DataFrame:
+    """Returns the series of an episode with the means over the hops of throughput and capacity.
+
+    `info` has the sum of the capacities of a chain, but the throughput of a flow once, however many
+    hops it passes. Here a flow counts at each of them. Without `Run.series_table`'s attribute
+    `hops` there is one hop.
+    """
+    hops = series.attrs.get("hops", 1)
+    if hops == 1:
+        return series
+    capacity = series["capacity_mbps"] / hops
+    carried = series["throughput_share"] * np.average(capacity, weights=series["step_s"])
+    return series.assign(capacity_mbps=capacity, throughput_mbps=carried)
 
 
 def _matplotlib() -> tuple[Any, type[Figure]]:

@@ -358,6 +358,12 @@ class Run:
         """
         return self._recorded.series.columns
 
+    def series_table(self) -> pd.DataFrame:
+        """Returns `series` as a table, with the number of hops in its attribute `hops`."""
+        frame = _import_pandas().DataFrame(dict(self.series))
+        frame.attrs["hops"] = len(self._hops)
+        return frame
+
     def jain(
         self, flows: Iterable[int | str] | None = None, metric: str | None = None
     ) -> float | None:

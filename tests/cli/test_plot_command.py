@@ -10,7 +10,7 @@ import yaml
 from conftest import Command
 
 from quicgym.benchmarks.plot import run_plot
-from quicgym.envs.simulation.animation import write_film
+from quicgym.envs.simulation.animation import Take, write_film
 
 
 @pytest.fixture
@@ -97,6 +97,27 @@ def test_two_of_any_result_are_animated(
     assert film.read_bytes().startswith(b"GIF89a")
     wrong = quicgym("plot", "r", "--animate", "cubic", "bbr", status=2)
     assert "r: has no run of 'bbr' on short; there are: cubic, ebcc:gamma=3" in wrong.stderr
+
+
+def test_the_films_of_a_chain_s_runs_and_of_its_episodes_show_the_same_rates(
+    quicgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hop = {"rate_mbps": 10, "delay_ms": 5, "queue": {"limit": 50}}
+    flows = [{}, {"first_hop": 2, "last_hop": 2}]
+    chain = {"name": "chain", "duration_s": 5, "bottleneck": hop, "chain": [hop], "flows": flows,
+             "access": {"rate_mbps": 100, "delay_ms": 1}}  # fmt: skip
+    (tmp_path / "chain.yaml").write_text(yaml.safe_dump(chain))
+    quicgym("baselines", "--scenario", "chain.yaml", "--controller", "cubic", "bbr", "--out", "b")
+    quicgym("evaluate", "--suite", "chain.yaml", "--policy", "cubic", "bbr", "--out", "e")
+    takes: list[Take] = []
+    monkeypatch.setattr("quicgym.benchmarks.plot.write_film", lambda shown, _: takes.extend(shown))
+    for result in ("b", "e"):
+        run_plot(tmp_path / result, animate=("cubic", "bbr"))
+    assert len(takes) == 4
+    for of_run, of_episode in zip(takes[:2], takes[2:], strict=True):
+        for what in ("megabits", "capacity_megabits"):
+            expected = pytest.approx(getattr(of_episode, what)[-1], rel=0.03)  # headers of packets
+            assert getattr(of_run, what)[-1] == expected, what
 
 
 def test_a_folder_without_runs_is_an_error(quicgym: Command, tmp_path: Path) -> None:

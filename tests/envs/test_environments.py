@@ -512,6 +512,28 @@ def test_windows_are_drawn_in_kilobytes_and_rates_as_they_are(make):
     assert shown["capacity"] == info["capacity_mbps"]
 
 
+def test_a_chain_s_capacity_is_drawn_as_that_of_one_hop(make):
+    hop = {"rate_mbps": 10, "delay_ms": 5, "queue": {"limit": 50}}
+    chain = {"name": "chain", "duration_s": 5, "bottleneck": hop, "chain": [hop, hop],
+             "access": {"rate_mbps": 100, "delay_ms": 1}, "flows": [{}]}  # fmt: skip
+    scenario = quicgym.Scenario.model_validate(chain)
+    arguments = {"scenario": scenario, "render_mode": "rgb_array"}
+    environment = make("quicgym/Tuning-v1", **arguments)
+    several = make_vec("quicgym/Tuning-v1", 1, **arguments)
+    plot = EpisodePlot("rgb_array")
+    plot.begin(environment.reset(seed=1)[1], "quicgym/Tuning-v1, chain, agent")
+    several.reset(seed=1)
+    action = preset_action("bbr")
+    for _ in range(3):
+        _, reward, *_, info = environment.step(action)
+        several.step(action[None])
+        plot.add({**info, "capacity_mbps": info["capacity_mbps"] / 3}, reward)
+    expected = plot.draw()
+    assert np.array_equal(environment.render(), expected)
+    assert np.array_equal(several.render()[0], expected)
+    several.close()
+
+
 def test_a_window_is_drawn_anew_by_every_reset_and_step(make, monkeypatch):
     monkeypatch.setattr("matplotlib.get_backend", lambda: "a window's")
     drawn = []

@@ -14,6 +14,8 @@ from PIL import Image, ImageSequence
 
 import quicgym
 from quicgym import Scenario
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.policies.by_name import find_policy
 from quicgym.envs.simulation.animation import Take, write_film
 from quicgym.envs.simulation.plots import RunTraces, draw_episodes, draw_overview, draw_plane
 from quicgym.plot_style import look_of
@@ -150,6 +152,24 @@ def test_episodes_show_the_base_rtt_as_a_line() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "capacity", "CUBIC", "Window", "base RTT",
     ]  # fmt: skip
+
+
+CROSS = [{"first_hop": hop, "last_hop": hop} for hop in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("more", [[], CROSS], ids=["one flow", "cross traffic"])
+def test_the_links_of_a_full_chain_are_drawn_as_full(more: list[dict[str, int]]) -> None:
+    hop = {"rate_mbps": 10.0, "delay_ms": 5.0, "queue": {"limit": 50}}
+    chain = {"name": "own", "duration_s": 20, "bottleneck": hop, "chain": [hop, hop]}
+    access = {"rate_mbps": 100, "delay_ms": 1}
+    network = Scenario.model_validate({**chain, "access": access, "flows": [{}, *more]})
+    series = play(find_policy("cubic"), network).series_table()
+    upper = draw_episodes({"cubic": series}).axes[0]
+    assert upper.collections[0].get_datalim(upper.transData).ymax == pytest.approx(10)
+    assert lines(upper)["CUBIC"].get_ydata()[-1] == pytest.approx(10, rel=0.05)
+    take = Take.of_episode("cubic", series)
+    assert take.capacity_megabits[-1] == pytest.approx(10 * 20, rel=0.01)
+    assert take.megabits[-1] == pytest.approx(10 * 20, rel=0.05)
 
 
 def test_the_film_shows_the_queue_the_rate_and_the_windows_of_both_runs(tmp_path: Path) -> None:
