@@ -45,10 +45,10 @@ def run_plot(
     """Draws what a folder of `quicgym baselines`, `papers` or `evaluate` holds; returns the status.
 
     One overview of all scenarios. For each scenario the plane of goodput and queueing delay over
-    all seeds, and of an evaluation the episodes of all policies with seed 0. For each run that kept
-    its time series the receiving rates over the capacity. With `animate`, two controllers or
-    policies, only a film of both on the first of the scenarios. RunError where the folder holds no
-    runs, or none of a scenario.
+    all seeds, and of an evaluation the episodes of all policies with the first seed. For each run
+    that kept its time series the receiving rates over the capacity. With `animate`, two controllers
+    or policies, only a film of both on the first of the scenarios. RunError where the folder holds
+    no runs, or none of a scenario.
     """
     runs = list(_runs(result))
     known = list(dict.fromkeys(run["scenario"] for run in runs))
@@ -92,7 +92,10 @@ def run_plot(
             keep(figure, name, _plane_caption(path, engine, {run["seed"] for run in of_engine}))
         series = _series(result, here)
         if series:
-            caption = f"Throughput over the capacity, and RTT, of each policy on {path}, seed 0."
+            seed = min(run["seed"] for run in here)  # an evaluation keeps the series of the first
+            caption = (
+                f"Throughput over the capacity, and RTT, of each policy on {path}, seed {seed}."
+            )
             base_rtt_ms = networks[scenario].base_rtt_ms if scenario in networks else None
             figure = draw_episodes(series, base_rtt_ms=base_rtt_ms)
             keep(figure, f"episodes--{file_name(scenario)}", caption)

@@ -84,6 +84,17 @@ def test_an_evaluation_has_a_plane_of_its_policies(
         assert text in episodes
 
 
+def test_the_caption_of_episodes_names_their_seed(
+    quicgym: Command, short: Path, tmp_path: Path
+) -> None:
+    arguments = ("--suite", short, "--policy", "cubic", "--first-seed", "7", "--seeds", "2")
+    quicgym("evaluate", *arguments, "--out", "e")
+    run_plot(tmp_path / "e")
+    captions = (tmp_path / "e/plots/captions.md").read_text().splitlines()
+    of_episodes = next(line for line in captions if "episodes--short" in line)
+    assert "seed 7" in of_episodes and "seed 0" not in of_episodes
+
+
 @pytest.mark.parametrize("command", ["baselines", "evaluate"])
 def test_two_of_any_result_are_animated(
     command: str, quicgym: Command, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -48,8 +48,8 @@ def plot(
     over queueing delay, with a point and an ellipse for each controller (1 standard deviation over
     the seeds).
 
-    An evaluation also gives the episodes of all policies with seed 0: the throughput over the
-    capacity, and below it the RTT. Runs that kept their time series (seed 0 of baselines and
+    An evaluation also gives the episodes of all policies with its first seed: the throughput over
+    the capacity, and below it the RTT. Runs that kept their time series (seed 0 of baselines and
     papers) give the receiving rate of each flow over the capacity, and below it the queueing delay
     with the drops.
     """
