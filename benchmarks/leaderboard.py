@@ -188,7 +188,7 @@ class Section:
             resume=resume,
             keep_series=False,
             command=self.command,
-            again=" ".join([COMMAND, *sys.argv[2:]]),
+            again=f"{COMMAND} {shlex.join(sys.argv[2:])}",
         )
         document = evaluation.document
         if document is None:
@@ -300,12 +300,12 @@ def leaderboard(
     if any(result.document["missing"] for result in found):
         say(f"{out} is not written, because runs are missing")
         raise typer.Exit(1)
-    changed = [f"--suite {name}" for name in suite or ()]
-    changed += [f"--engine {name}" for name in engine or ()]
-    changed += [f"--seeds {seeds}"] if seeds else []
-    changed += [f"--ns3-seeds {ns3_seeds}"] if ns3_seeds else []
-    changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
-    command = " ".join([COMMAND, *changed]) if changed else "make reports ARGS=leaderboard"
+    changed = [word for name in suite or () for word in ("--suite", name)]
+    changed += [word for name in engine or () for word in ("--engine", name)]
+    changed += ["--seeds", str(seeds)] if seeds else []
+    changed += ["--ns3-seeds", str(ns3_seeds)] if ns3_seeds else []
+    changed += ["--policies", str(policies)] if policies != LEADERBOARD else []
+    command = f"{COMMAND} {shlex.join(changed)}" if changed else "make reports ARGS=leaderboard"
     attacks = read_attacks(out.parent / ATTACKS_FOLDER)
     worst = {attack["policy"]: worst_difference(attack) for attack in attacks}
     data = leaderboard_data(entries, found, command, worst)

@@ -76,9 +76,13 @@ class Result:
         return max(rewards, key=rewards.__getitem__, default=None)
 
     def difference(self, policy: str, other: str) -> np.ndarray:
-        """Returns a policy's rewards minus another's: scenarios x seeds."""
+        """Returns a policy's rewards minus another's: networks x seeds.
+
+        Each seed of a distribution draws another network.
+        """
         places = list(self.rows)
-        return np.asarray(self.scores[places.index(policy)] - self.scores[places.index(other)])
+        found = np.asarray(self.scores[places.index(policy)] - self.scores[places.index(other)])
+        return found.reshape(-1, 1) if self.document["distributions"] else found
 
 
 def leaderboard_data(

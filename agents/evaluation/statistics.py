@@ -213,7 +213,7 @@ def resampled_means(scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 
 
 
 def resampled_networks(scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
-    """Returns the mean of the scores (scenarios x seeds) in each resample of the scenarios.
+    """Returns the mean of the scores (networks x seeds) in each resample of the networks.
 
     This says how much the mean would differ on other networks of the same kind, where
     `resampled_means` says it for other seeds on the same networks.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,7 @@ from quicgym.controllers.choices import parse_parameters
 from quicgym.envs.scenarios.applications import Bursts, ConstantRate
 from quicgym.envs.scenarios.suites import WORLD_SUITES, load_suite
 from quicgym.envs.simulation.traffic import burst_times_s
+from quicgym.jobs import LocalProcesses
 from quicgym.output_folders import file_name
 
 
@@ -118,6 +120,34 @@ def test_what_a_user_should_know_is_a_note_and_no_line_of_our_code(
     assert "\nnote: prague: asks for marks" in f"\n{errors}" and "UserWarning" not in errors
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_commands_that_make_the_page_and_continue_it_name_a_list_with_a_space(
+    interrupted: bool,
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    Path("two.yaml").rename("my two.yaml")
+    options = [name.replace("two", "my two") for name in files]
+    monkeypatch.setattr(sys, "argv", ["reports", "leaderboard", *options, "--out", "page.md"])
+    if interrupted:
+        monkeypatch.setattr(LocalProcesses, "run", interrupt)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == (130 if interrupted else 0)
+    if interrupted:
+        (command,) = (line for line in capsys.readouterr().err.splitlines() if "--resume" in line)
+    else:
+        command = json.loads(Path("page.json").read_text())["command"]
+    words = shlex.split(command)
+    assert words[words.index("--policies") + 1] == "my two.yaml"
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -183,8 +213,9 @@ def result(rewards: dict[str, list[float]], suite: str = "s", engine: str = "nat
         }
         for policy, of in rewards.items()
     ]
-    about = {"version": "1", "commit": "c", "ns3_version": "3", "command": "quicgym evaluate"}
-    document = {**about, "suite": suite, "engine": engine, "seeds": [0, 1], "policies": rows}
+    about: dict[str, Any] = {"version": "1", "commit": "c", "ns3_version": "3", "command": "x"}
+    about |= {"suite": suite, "engine": engine, "distributions": []}
+    document = {**about, "seeds": [0, 1], "policies": rows}
     return Result(document, np.array([[[reward] * 2 for reward in of] for of in rewards.values()]))
 
 
@@ -298,6 +329,18 @@ def test_a_difference_has_the_interval_that_other_networks_would_give_even_with_
         spread = one.difference(agent["policy"], other["policy"]).mean(axis=1).std()
         (found,) = other["suites"]
         assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * spread / 40**0.5, rel=0.1)
+
+
+def test_each_seed_of_a_distribution_is_a_network_of_the_interval() -> None:
+    rewards = np.random.default_rng(1).normal(0, 0.1, (len(ONE), 1, 40))
+    document = {**result(ONE).document, "distributions": ["training-50"]}
+    drawn = Result(document, rewards)
+    listed = Result(result(ONE).document, rewards.reshape(len(ONE), 40, 1))
+    of_drawn, of_listed = (
+        leaderboard_data(ENTRIES, [each], "x", {})["agents"][0]["against"][1]["suites"]
+        for each in (drawn, listed)
+    )
+    assert of_drawn == of_listed and of_drawn[0]["low"] < of_drawn[0]["high"]
 
 
 def test_the_figure_has_a_panel_for_each_agent_and_a_dot_for_each_controller_and_suite() -> None:
