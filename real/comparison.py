@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rich.table import Table
 
 from quicgym.agents.evaluation.jobs import policy_row
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.by_name import find_policy
+from quicgym.agents.policies.by_name import find_policy, policy_kind
 from quicgym.console import say, wide_console
 from quicgym.controllers import without_folder
 from quicgym.envs.rewards import Reward
@@ -108,7 +108,8 @@ def run_real(
             path = directory / RUNS_FILE
             with naming(path), path.open("a", encoding="utf-8") as file:
                 carry_out(file)
-            _store(directory, runs, loaded, seeds, command, window)
+            kinds = {without_folder(name): policy_kind(name) for name in names}
+            _store(directory, runs, loaded, seeds, command, window, kinds)
     if runs:
         print_runs(runs, known, sources)
     for failure in failures:
@@ -276,6 +277,7 @@ def _store(
     seeds: int,
     command: str,
     window: Window,
+    kinds: Mapping[str, str],
 ) -> None:
     """Writes for each engine a folder as `quicgym evaluate` leaves it, for `quicgym compare`."""
     from quicgym.agents.evaluation.summary import Asked, write_evaluation  # pandas
@@ -286,7 +288,7 @@ def _store(
         folder.mkdir(exist_ok=True)
         rows = [row for row in runs if row["engine"] == engine]
         asked = Asked(suite, scenarios, range(seeds), engine, Reward(), command, window)
-        write_evaluation(folder, asked, check_audited(rows))
+        write_evaluation(folder, asked, check_audited(rows), kinds)
 
 
 def check_audited(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,7 +18,6 @@ from typing import Any
 import pandas as pd
 
 from quicgym.agents.evaluation.training_summary import SUMMARY_FILE, Summary
-from quicgym.agents.policies.by_name import policy_kind
 from quicgym.console import say
 from quicgym.envs.simulation.metrics import EVALUATED, evaluated_names
 from quicgym.errors import RunError
@@ -183,7 +182,8 @@ def _read_curve(path: Path) -> pd.DataFrame:
 
 def _read_evaluation(folder: Path) -> list[Run]:
     path = folder / RESULTS_FILE
-    about = read_json(folder / EVALUATION_FILE, ("suite", "reward"))
+    about = read_json(folder / EVALUATION_FILE, ("suite", "reward", "policies"))
+    learned = [entry["policy"] for entry in about["policies"] if entry.get("kind") == "learned"]
     frame = read_parquet(path)
     if frame.empty:
         raise RunError(f"{path}: has no results; evaluate again")
@@ -204,7 +204,7 @@ def _read_evaluation(folder: Path) -> list[Run]:
             Run(
                 name,
                 folder,
-                "learned" if policy_kind(name) == "learned" else "hand-coded",
+                "learned" if name in learned else "hand-coded",
                 name,
                 rows,
                 about["suite"],

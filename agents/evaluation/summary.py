@@ -259,16 +259,19 @@ def keep_runs(
             path = series_path(directory, policy, run.scenario.name)
             write_atomically({path: run.series_table().to_parquet})
     asked = Asked(suite, parts_of(load_suite(suite)), chosen, "native", reward, command)
-    write_evaluation(directory, asked, finished)
+    write_evaluation(directory, asked, finished, {policy: "learned"})
 
 
-def write_evaluation(directory: Path, asked: Asked, finished: Sequence[dict[str, Any]]) -> None:
+def write_evaluation(
+    directory: Path, asked: Asked, finished: Sequence[dict[str, Any]], kinds: Mapping[str, str]
+) -> None:
     """Writes evaluation.json and the tables in Parquet, in place of those that are there.
 
-    `finished` has a row for each episode: policy, scenario, engine, seed and its metrics.
+    `finished` has a row for each episode: policy, scenario, engine, seed and its metrics. `kinds`
+    has the kind of each policy, as `policy_kind` returns it.
     """
-    kinds = {row["policy"]: policy_kind(row["policy"]) for row in finished}
-    _findings(asked, _rows(finished, asked.entries), kinds).write(directory)
+    chosen = {row["policy"]: kinds[row["policy"]] for row in finished}
+    _findings(asked, _rows(finished, asked.entries), chosen).write(directory)
 
 
 def _rows(finished: Sequence[dict[str, Any]], entries: Sequence[SuiteEntry]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from conftest import Command
 from helpers.commands import check_end, run_forked, says, small_files
 
 from quicgym.agents.evaluation.run_folders import series_path
+from quicgym.agents.policies.by_name import policy_kind
 from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.simulation.metrics import EVALUATED
 
@@ -51,7 +52,7 @@ def write_evaluation(
     ]
     pd.DataFrame(rows).to_parquet(folder / "results.parquet")
     written = {
-        "policies": [{"policy": policy} for policy in policies],
+        "policies": [{"policy": policy, "kind": policy_kind(policy)} for policy in policies],
         "suite": "heldout",
         "engine": "native",
         "seeds": seeds,

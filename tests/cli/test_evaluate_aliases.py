@@ -13,6 +13,7 @@ from helpers.commands import in_terminal
 
 from quicgym import ScenarioError, load_scenario, plugins
 from quicgym.agents.evaluation.jobs import make_jobs
+from quicgym.agents.evaluation.run_folders import read_runs
 from quicgym.agents.policies.by_name import find_policy, policy_kind, split_alias
 
 
@@ -41,6 +42,7 @@ def test_results_show_aliases_and_the_differences_that_were_asked_for(
         "two words": "baseline",
         "cubic": "baseline",
     }
+    assert {run.origin for run in read_runs(folder)} == {"hand-coded"}
     assert set(pd.read_parquet(folder / "results.parquet")["policy"]) == {
         "mine",
         "two words",
