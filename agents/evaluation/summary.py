@@ -364,8 +364,12 @@ def summarize(
     rows["seeds"] = grouped["reward"].count()
     rows["reward_std"] = grouped["reward"].agg(_deviation)
     in_scenarios = _ends(seed_intervals(table.reset_index(), ("policy", "scenario")), 2)
-    of_seeds = table.groupby(["policy", "seed"], sort=False).mean().reset_index()
-    over_all = _ends(seed_intervals(of_seeds, ("policy",)), 1)
+    of_seeds = table.groupby(["policy", "seed"], sort=False).mean()
+    # Where some runs lack a metric, the mean over the seeds need not be that over the scenarios.
+    mean, shown = (each.groupby(level=0).mean() for each in (of_seeds, grouped.mean()))
+    same = pd.DataFrame(np.isclose(mean, shown), mean.index, mean.columns)
+    of_seeds = of_seeds.where(same.reindex(of_seeds.index, level=0))
+    over_all = _ends(seed_intervals(of_seeds.reset_index(), ("policy",)), 1)
     entries = []
     for policy in policies:
         estimate = (

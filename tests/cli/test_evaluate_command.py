@@ -155,6 +155,40 @@ def test_a_mixture_has_an_aggregate_and_one_for_each_part(quicgym: Command, mixt
             assert f"{part['iqm_reward']:.4f}" in done.stdout
 
 
+def test_a_mixture_is_evaluated_next_to_its_parts_and_to_a_mixture_of_the_same_parts(
+    quicgym: Command, mixture: Path, tmp_path: Path
+) -> None:
+    suites = [mixture, mixture.with_name("slow.yaml"), tmp_path / "more.yaml"]
+    suites[2].write_text("name: more\nmixture: {./slow.yaml: 1, ./fast.yaml: 2}\n")
+    arguments = ("evaluate", "--policy", "cubic", "bbr", "--jobs", "1", "--seeds", "4")
+    done = quicgym(*arguments, "--suite", *suites, "--out", "out", "--qlog", "logs")
+    together = pd.read_parquet("out/results.parquet")
+    for name, suite in zip(("both", "slow", "more"), suites, strict=True):
+        quicgym(*arguments, "--suite", suite, "--out", name)
+        alone = pd.read_parquet(f"{name}/results.parquet")
+        own = together[together["scenario"] == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(own[alone.columns], alone, check_like=True)
+    for label in ("both: slow", "both: fast", "slow: slow", "more: fast"):
+        assert label in done.stdout
+    assert len(list(Path("logs").iterdir())) == 3 * 2
+    assert "both" in quicgym(*arguments, "--suite", mixture, mixture, status=2).stderr
+
+
+def test_every_scenario_of_a_folder_in_a_mixture_counts(
+    quicgym: Command, suite: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "fixed").mkdir()
+    for scenario in yaml.safe_load(suite.read_text()):
+        (tmp_path / "fixed" / f"{scenario['name']}.yaml").write_text(yaml.safe_dump(scenario))
+    path = tmp_path / "folder.yaml"
+    path.write_text("name: folder\nmixture: {./fixed: 1}\n")
+    quicgym("evaluate", "--policy", "cubic", "--suite", path, "--seeds", "4", "--out", "out")
+    document = json.loads(Path("out/evaluation.json").read_text())
+    assert document["missing"] == []
+    names = {part["part"] for part in document["policies"][0]["parts"]}
+    assert names == {"ebcc-flows-3", "ebcc-bandwidth-5"}
+
+
 def test_within_1_percent_of_best_counts_the_paths_of_a_distribution(mixture: Path) -> None:
     (distribution,) = load_suite(mixture.with_name("slow.yaml"))
     rewards = {"bbr": [[0.9, 0.2, 0.3, 0.4]], "cubic": [[0.5, 0.5, 0.5, 0.5]]}
@@ -469,6 +503,26 @@ def test_aggregates_and_who_is_within_1_percent_of_best() -> None:
         runs_of({"random": rewards["bbr"]}, names), {"random": "random"}, scenarios, range(2)
     )
     assert without["policies"][0]["level_share"] is None
+
+
+def test_a_metric_that_some_runs_lack_has_no_interval_of_another_mean() -> None:
+    names = ["ebcc-flows-3", "ebcc-single"]
+    runs = runs_of({"bbr": [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]}, names)
+    runs["mean_rtt_ms"] = [1000.0, np.nan, np.nan, 50.0, 52.0, 51.0]
+    runs["jain"] = [np.nan, np.nan, np.nan, 0.5, 0.6, 0.7]  # of one scenario, with every seed
+    scenarios = [load_scenario(name) for name in names]
+    (entry,) = summarize(runs, {"bbr": "baseline"}, scenarios, range(3))["policies"]
+    assert entry["mean"]["mean_rtt_ms"] == pytest.approx((1000 + 51) / 2)
+    assert entry["intervals"]["mean_rtt_ms"] == [None, None]
+    low, high = entry["intervals"]["jain"]
+    assert low < entry["mean"]["jain"] < high
+
+
+def test_a_trained_policy_is_learned_whatever_its_name(suite: Path, tmp_path: Path) -> None:
+    runs = play_all(find_policy("window"), episodes_of(load_suite(suite), 1), threads=1)
+    keep_runs(runs, "bbr", str(suite), 1, tmp_path / "out", reward=Reward(), command="c")
+    (run,) = read_runs(tmp_path / "out")
+    assert run.origin == "learned"
 
 
 def test_the_best_learned_is_compared_with_the_best_baseline_and_the_best_static() -> None:
