@@ -322,9 +322,10 @@ def _print_parts(document: dict[str, Any]) -> None:
     console = wide_console()
     console.print("\nIQM reward on the paths of each part:\n", highlight=False)
     headings = ["part", "paths", *(entry["policy"] for entry in entries)]
+    several = len({part["scenario"] for part in entries[0]["parts"]}) > 1
     rows = [
         [
-            parts[0]["part"],
+            f"{parts[0]['scenario']}: {parts[0]['part']}" if several else parts[0]["part"],
             str(parts[0]["seeds"]),
             *(f"{part['iqm_reward']:.4f}" for part in parts),
         ]

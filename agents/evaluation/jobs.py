@@ -113,6 +113,7 @@ class RunJob:
         marks_s: Further times, in s, at which windows of `Run.over` may begin and end.
         packet_logs: Folder that gets a folder with the run's qlog files, on ns-3 with its pcap
             files; None: there are none.
+        entry: Name of the suite's entry from which the scenario comes; None: there is no suite.
     """
 
     scenario: Scenario
@@ -126,6 +127,7 @@ class RunJob:
     series_file: Path | None = None
     marks_s: tuple[float, ...] = ()
     packet_logs: PacketLogs | None = None
+    entry: str | None = None
 
     def __str__(self) -> str:
         """Returns what identifies the run for a reader."""
@@ -193,7 +195,7 @@ class RunJob:
     @property
     def _run_name(self) -> str:
         steering = file_name(self.shown or "own")
-        return f"{self.scenario.name}--{steering}--{self.engine}--{self.seed}"
+        return f"{self.entry or self.scenario.name}--{steering}--{self.engine}--{self.seed}"
 
     @property
     def _marks_s(self) -> tuple[float, ...]:
@@ -437,7 +439,8 @@ def make_jobs(
         )
     scenarios = tuple(scenarios)
     names = [scenario.name for scenario in scenarios]
-    for scenario in (scenario_of(entry, 0) for entry in scenarios):
+    for entry in scenarios:
+        scenario = scenario_of(entry, 0)
         scenario.check_engine(known)
         window.check(scenario)
         if all(flow.controller is not None for flow in scenario.flows):
@@ -445,9 +448,9 @@ def make_jobs(
                 f"scenario {scenario.name}: each flow names its controller, so none is left for a "
                 "policy; leave out `controller` of one"
             )
-        if names.count(scenario.name) > 1:
+        if names.count(entry.name) > 1:
             raise ScenarioError(
-                f"two of the scenarios have the name {scenario.name!r}; change `name` of one"
+                f"two of the scenarios have the name {entry.name!r}; change `name` of one"
             )
     shown = [split_alias(choice)[0] for choice in dict.fromkeys(policies)]
     for name in shown:
@@ -477,6 +480,7 @@ def make_jobs(
             tuple(measures),
             reward or Reward(),
             series_file=files.get((choice, entry.name)) if seed == first_seed else None,
+            entry=entry.name,
         )
         for choice, policy in steering.items()
         for entry in scenarios

@@ -229,11 +229,11 @@ def _networks(evaluation: Evaluation, document: dict[str, Any]) -> list[Network]
     ranked = [entry["policy"] for entry in document["policies"] if entry["iqm_reward"] is not None]
     fixed = {cell["scenario"] for cell in document["policies"][0]["scenarios"]}
     fixed -= set(document["distributions"])
-    jobs: dict[tuple[str, int | None], dict[str, list[RunJob]]] = {}
+    jobs: dict[tuple[str | None, str, int | None], dict[str, list[RunJob]]] = {}
     for job in evaluation.jobs:
         if job.shown is not None and job.shown in ranked:
-            name = job.scenario.name
-            network = jobs.setdefault((name, None if name in fixed else job.seed), {})
+            seed = None if job.entry in fixed else job.seed
+            network = jobs.setdefault((job.entry, job.scenario.name, seed), {})
             network.setdefault(job.shown, []).append(job)
     finished = evaluation.outcome.finished
     return [
@@ -245,7 +245,7 @@ def _networks(evaluation: Evaluation, document: dict[str, Any]) -> list[Network]
                 for policy, of_policy in network.items()
             },
         )
-        for (name, seed), network in jobs.items()
+        for (_, name, seed), network in jobs.items()
     ]
 
 

@@ -185,7 +185,11 @@ def evaluate(
     as_workers(workers).connect()
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
-        finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+        finished = [
+            {**outcome.finished[job.key], "scenario": job.entry, "part": job.scenario.name}
+            for job in jobs
+            if job.key in outcome.finished
+        ]
         runs = _rows(finished, asked.entries)
         if report_outcome(outcome, jobs, directory, again or command, resumed=resume):
             return Evaluation(jobs, outcome, runs, None)
@@ -275,16 +279,11 @@ def write_evaluation(
 
 
 def _rows(finished: Sequence[dict[str, Any]], entries: Sequence[SuiteEntry]) -> pd.DataFrame:
-    """Returns a row per episode; that of a mixture has its name, and that of its `part`."""
+    """Returns a row per episode; with a mixture it also has the `part` that was drawn from."""
     metrics = _every_metric({name for row in finished for name in row})
-    runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *metrics])
-    runs = runs.astype(dict.fromkeys(metrics, float))
-    mixtures = [entry for entry in entries if isinstance(entry, Mixture)]
-    if mixtures:
-        whole = {part.name: entry.name for entry in mixtures for part in entry.parts}
-        runs.insert(2, "part", runs["scenario"])
-        runs["scenario"] = runs["scenario"].replace(whole)
-    return runs
+    part = ["part"] if any(isinstance(entry, Mixture) for entry in entries) else []
+    columns = ["policy", "scenario", *part, "engine", "seed", *metrics]
+    return pd.DataFrame(finished, columns=columns).astype(dict.fromkeys(metrics, float))
 
 
 def _every_metric(names: Collection[str]) -> list[str]:
@@ -401,7 +400,8 @@ def summarize(
 def _parts(runs: pd.DataFrame, policies: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Returns what evaluation.json says of each policy on the paths of each part of mixtures."""
     found: dict[str, list[dict[str, Any]]] = {policy: [] for policy in policies}
-    for part, rows in runs[runs["policy"].isin(policies)].groupby("part", sort=True):
+    complete = runs[runs["policy"].isin(policies)]
+    for (scenario, part), rows in complete.groupby(["scenario", "part"], sort=True):
         table = rows.pivot(index="policy", columns="seed", values="reward").loc[list(policies)]
         bootstrap = Bootstrap(table.to_numpy()[:, None])
         for place, policy in enumerate(policies):
@@ -409,6 +409,7 @@ def _parts(runs: pd.DataFrame, policies: Sequence[str]) -> dict[str, list[dict[s
             metrics = rows.loc[rows["policy"] == policy, evaluated_names(rows)]
             found[policy].append(
                 {
+                    "scenario": scenario,
                     "part": part,
                     "seeds": table.shape[1],
                     "iqm_reward": estimate.value,
