@@ -205,7 +205,7 @@ def _is_general(policy: Policy) -> bool:
 def _in_environment(name: str, policy: Policy, decisions: Decisions) -> Policy:
     """Returns a controller, or the random policy, as a policy that acts in an environment."""
     if not policy.options:
-        space = action_space(decisions.environment)
+        space = action_space(decisions.interface.action_space)
         return RandomPolicy(space, decisions=decisions)
     environment = find_environment(decisions.environment).variant(
         decisions.controller, decisions.coordinates

@@ -121,6 +121,15 @@ def test_what_cannot_be_recorded_is_refused(
         record(policies, **arguments)
 
 
+def test_random_actions_are_of_the_coordinates_that_the_policy_next_to_it_has(folder: Path) -> None:
+    dataset = recorded("low-delay", "random", seeds=1)
+    assert all(
+        dataset.action_space.contains(action)
+        for episode in dataset.iterate_episodes()
+        for action in episode.actions
+    )
+
+
 def test_a_dataset_is_not_overwritten(folder: Path) -> None:
     recorded("bbr", seeds=1)
     with pytest.raises(UserError, match="has a dataset"):
