@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from quicgym.agents.policies.policy import call_reset
+from quicgym.agents.policies.policy import KnowingPolicy, call_reset
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
@@ -38,8 +38,8 @@ def score(
         options: Further options of the environment's `reset`, such as {"controller": "cubic"}.
 
     Raises:
-        TypeError: The environment is none of quicgym's with one agent, the policy is no function,
-            or `seeds` is a number.
+        TypeError: The environment is none of quicgym's with one agent, the policy is no function or
+            knows the network, or `seeds` is a number.
         ValueError: The environment's rewards are not those of an evaluation, or a policy of
             `quicgym.load_policy` decides on something else, or at other times, than the
             environment's agent.
@@ -63,6 +63,11 @@ def score(
             "lambda observation: model.predict(observation, deterministic=True)[0]"
         )
         raise TypeError(f"policy = {policy!r}: give {remedy}")
+    if isinstance(policy, KnowingPolicy):
+        raise TypeError(
+            f"policy = {policy!r}: knows the network, which an environment's agent does not; "
+            "`quicgym evaluate` measures it"
+        )
     if not isinstance(seeds, Iterable):
         raise TypeError(f"seeds = {seeds!r}: give the seeds, such as range(20)")
     decisions = own.decisions

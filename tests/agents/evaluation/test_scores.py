@@ -13,6 +13,7 @@ import yaml
 from conftest import Command
 
 import quicgym
+from quicgym.agents.policies import find_policy
 from quicgym.envs.parallel import ParallelCongestionControlEnv
 
 PATH: dict[str, Any] = {
@@ -67,8 +68,6 @@ def test_a_score_is_the_reward_of_quicgym_evaluate(quicgym: Command, tmp_path: P
 
 
 def scores_of(name: str, scenario: Path, seeds: range) -> np.ndarray:
-    from quicgym.agents.policies import find_policy
-
     policy = find_policy(name)
     decisions = policy.decisions
     environment = gymnasium.make(
@@ -123,6 +122,12 @@ def test_what_has_no_score_of_an_evaluation_is_refused_with_the_remedy() -> None
         quicgym.score(environment, "bbr")
     with pytest.raises(TypeError, match=r"model.predict\(observation, deterministic=True\)\[0\]"):
         quicgym.score(environment, object())
+
+
+def test_a_policy_that_knows_the_network_is_refused_because_nothing_would_steer_it() -> None:
+    environment = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-single")
+    with pytest.raises(TypeError, match="quicgym evaluate"):
+        quicgym.score(environment, find_policy("omniscient"))
 
 
 def test_a_policy_in_another_environment_than_its_own_is_refused() -> None:
