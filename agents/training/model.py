@@ -173,6 +173,11 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
     policy: LearnedPolicy = load_policy(chosen)
     decisions, description = policy.decisions, policy.description
     assert description is not None
+    if decisions.guard:
+        raise ConfigError(
+            f"start.policy = {chosen!r} has the guard, with which nothing is trained; begin with a "
+            "copy whose JSON has no guard, and add it to that of the trained policy"
+        )
     environment = (
         "decision_interval_ms", "decision_interval_rtts", "history_length", "observations",
         "controller",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import gymnasium
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import quicgym
 from quicgym import Simulation
+from quicgym.agents.policies.by_name import PRETRAINED
 from quicgym.agents.policies.learned import load_policy
 from quicgym.agents.training.configuration import ConfigError, load_training, training_names
 from quicgym.envs.actions import action_parameters
@@ -247,6 +249,19 @@ def test_a_training_from_a_policy_begins_with_its_actions(name, here):
     own = trainer.export().in_cpp(observations)
     assert np.asarray(own) == pytest.approx(np.asarray(policy(observations)), abs=1e-5)
     trainer.close()
+
+
+def test_a_policy_with_the_guard_is_not_trained_on_without_it(here):
+    from quicgym.agents.training.model import make_trainer
+
+    own = PRETRAINED / "window.json"
+    data = json.loads(own.read_text())
+    guarded = here / own.name
+    guarded.write_text(json.dumps({**data, "guard": True}))
+    shutil.copy(own.with_suffix(".safetensors"), here)
+    config = load_training(str(write_config(here)), begin_with=str(guarded))
+    with pytest.raises(ConfigError, match="guard"):
+        make_trainer(config)
 
 
 @pytest.mark.parametrize("name", ["window", "tuning"])
