@@ -105,7 +105,8 @@ class TrainingStudy(Study[TrainingTrial]):
             )
         training = self.sweep.training
         for name, field in self.config.hyperparameters.items():
-            check_hyperparameters(self.sweep.trial({name: field.limits[0]}))
+            for value in field.limits:
+                check_hyperparameters(self.sweep.trial({name: value}))
         with errors_at("training: environment.scenario"):
             load_entry(training.environment.scenario)
         with errors_at("training: evaluation.suite"):

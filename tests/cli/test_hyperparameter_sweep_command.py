@@ -493,6 +493,13 @@ def test_mistakes_name_file_field_value_and_remedy(
             None,
             "hyperparameters.gama = 1: unknown field; did you mean gamma\\?",
         ),
+        (
+            "ppo-asha",
+            "hyperparameters.hyperparameters.gamma={minimum: 0.9, maximum: 1.5}",
+            None,
+            None,
+            "gamma = 1.5",
+        ),
         ("ppo-asha", "changes.environment.scenario=no-such", None, None, "no-such"),
         ("ppo-asha", "seed=1", None, "nowhere", "--address nowhere: write HOST:PORT"),
         ("ppo-pbt", "seed=1", 2, "127.0.0.1:1", "--jobs 2: .*leave --jobs away"),
