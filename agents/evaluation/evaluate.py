@@ -202,10 +202,10 @@ def differences_to(document: dict[str, Any], policies: Sequence[str]) -> list[di
 def difference_in_words(entry: dict[str, Any]) -> str:
     """Returns one line: who is ahead, by how much, and how sure that is."""
     text = f"{entry['a']} − {entry['b']}: {entry['iqm_difference']:.4f}"
-    if entry["low"] is not None:
+    if entry["low"] != entry["high"]:  # equal where both policies do the same
         text += f" [{entry['low']:.4f}, {entry['high']:.4f}]"
     text += f"; P({entry['a']} > {entry['b']}) = {entry['probability_of_improvement']:.2f}"
-    if entry["probability_low"] is not None:
+    if entry["probability_low"] != entry["probability_high"]:
         text += f" [{entry['probability_low']:.2f}, {entry['probability_high']:.2f}]"
     return text
 

@@ -102,8 +102,8 @@ def print_summary(summary: Summary) -> None:
     for heading in ("policy", "step", "mean reward", "minus start", "95% interval"):
         table.add_column(heading, justify="left" if heading == "policy" else "right")
     for entry in summary.policies:
-        own = (f"{entry.gain:+.4f}", f"{entry.low:+.4f} to {entry.high:+.4f}")
-        rest = ("", "") if entry.policy == "start" else own
+        ends = f"{entry.low:+.4f} to {entry.high:+.4f}" if entry.low < entry.high else ""
+        rest = ("", "") if entry.policy == "start" else (f"{entry.gain:+.4f}", ends)
         table.add_row(entry.policy, f"{entry.step:,}", f"{entry.reward:.4f}", *rest)
     console.print(
         f"\nThe same {summary.paths:,} paths of {summary.drawn_from} for each policy, seeds from "

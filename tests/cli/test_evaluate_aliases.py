@@ -57,6 +57,16 @@ def test_results_show_aliases_and_the_differences_that_were_asked_for(
     assert "--versus: 'mine' is not evaluated; there are: cubic" in wrong.stderr
 
 
+def test_two_policies_that_do_the_same_have_no_interval_between_them(
+    quicgym: Command, short: Path
+) -> None:
+    policies = ("--policy", "mine=ebcc", "ebcc", "cubic")
+    done = quicgym("evaluate", *policies, "--versus", "mine", "--suite", short, "--seeds", "2")
+    same, other = sorted(line for line in done.stdout.splitlines() if line.startswith("IQM "))[::-1]
+    assert ("cubic" in other, "cubic" in same) == (True, False)
+    assert ("[" in other, "[" in same) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("choice", "alias", "kind"),
     [

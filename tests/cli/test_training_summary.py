@@ -41,6 +41,8 @@ def test_a_run_in_which_nothing_was_learned_says_so(nothing_learned):
     assert [entry["step"] for entry in summary["policies"]] == [0, 0, 160]
     for entry in summary["policies"]:
         assert f"{entry['reward']:.4f}" in done.stdout
+    (best,) = (line.split() for line in done.stdout.splitlines() if line.startswith("best "))
+    assert best[3:] == ["+0.0000"]  # without an interval, because it is the start
 
 
 def test_the_compared_policies_are_in_the_run_s_folder(nothing_learned):
