@@ -17,6 +17,7 @@ from quicgym import __version__, _core
 from quicgym.agents.algorithms.trainer import Trainer
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
 from quicgym.agents.evaluation.training_summary import Summary
+from quicgym.agents.policies.by_name import find_policy
 from quicgym.agents.policies.learned import load_policy
 from quicgym.agents.training.checkpoints import load_newest, read_checkpoint
 from quicgym.agents.training.comparison import compare
@@ -44,7 +45,7 @@ from quicgym.envs.scenarios.suites import (
     parts_of,
     refuse_held_out,
 )
-from quicgym.errors import RunError
+from quicgym.errors import RunError, UserError
 from quicgym.output_folders import digest, locked
 
 LONGEST_VALUES = 100
@@ -75,12 +76,14 @@ def train(
             start is then not its best policy, and there is no summary at its end.
 
     Raises:
-        ConfigError: A hyperparameter does not exist, or is not valid; or the suite may not choose.
+        ConfigError: A hyperparameter or a controller does not exist, or is not valid; or the suite
+            may not choose.
         RunError: The folder holds another run, nothing to resume, or is in use.
         ScenarioError: The scenario or the suite is not valid.
         TrainingError: The loss is no number, or a checkpoint cannot be written.
     """
     check_hyperparameters(config)
+    _check_controllers(config)
     folder = RunFolder(directory)
     if resume and folder.is_new:
         say(f"{directory}: no run has begun there; training begins at step 0")
@@ -111,6 +114,17 @@ def train(
             return training.run(state)
     finally:
         trainer.close()
+
+
+def _check_controllers(config: TrainingConfig) -> None:
+    """Raises ConfigError where one of `evaluation.controllers` does not exist."""
+    for choice in config.evaluation.controllers:
+        try:
+            find_policy(choice)
+        except UserError as error:
+            raise ConfigError(
+                f"{config.name}: evaluation.controllers = {choice!r}: {error}"
+            ) from None
 
 
 def _open(

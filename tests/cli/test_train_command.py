@@ -272,6 +272,12 @@ MISTAKES = [
     ("sac", "environment.scenario=self-play", "different numbers of agents", "grpo"),
     ("ppo", "environment={id: window, scenario: ./pair.yaml}", "start.std is for a Box"),
     ("ppo", "start={final_std: 0.1}", "start.final_std is for ppo and grpo with start.std"),
+    (
+        "ppo",
+        "evaluation.controllers=[bbr,cubik]",
+        "quicgym: tiny: evaluation.controllers = 'cubik': ",
+        "did you mean cubic?",
+    ),
 ]
 
 
