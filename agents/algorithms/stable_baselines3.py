@@ -254,6 +254,12 @@ class Sb3Trainer:
         """The policy, critics included."""
         return self.model.policy
 
+    @property
+    def rollout_steps(self) -> int | None:
+        """The number of decisions of a rollout, of all rows; None for an off-policy algorithm."""
+        model = self.model
+        return model.n_steps * model.n_envs if isinstance(model, OnPolicyAlgorithm) else None
+
     def export(self) -> Actor:
         """Returns a copy of the policy on the CPU, without exploration."""
         actor = Actor(self._architecture, self._decisions)

@@ -107,6 +107,10 @@ class Trainer(Protocol):
     def losses(self) -> Mapping[str, float]:
         """The losses of the last update, by TensorBoard's tag."""
 
+    @property
+    def rollout_steps(self) -> int | None:
+        """The number of decisions of a rollout; None: each has another number, or few."""
+
     def begin_at(self, action: np.ndarray) -> None:
         """Makes the untrained policy take an action, whatever it observes."""
 
@@ -202,6 +206,10 @@ class EpisodeTrainer(ABC, Generic[AnySettings]):
     def network(self) -> torch.nn.Module:
         """The policy's network."""
         return self.actor
+
+    @property
+    def rollout_steps(self) -> None:
+        """None: episodes differ in their decisions."""
 
     def begin_at(self, action: np.ndarray) -> None:
         """Makes the untrained policy take an action, whatever it observes."""

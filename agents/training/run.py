@@ -108,6 +108,8 @@ def train(
             state = _open(folder, config, inputs, command, resume)
             if checkpoint is not None:
                 state = read_checkpoint(checkpoint)
+            if not trial:
+                _note_long_rollouts(config, trainer.rollout_steps)
             training = _Training(
                 config, folder, trainer, scenario, entries, command, on_evaluation, trial
             )
@@ -125,6 +127,17 @@ def _check_controllers(config: TrainingConfig) -> None:
             raise ConfigError(
                 f"{config.name}: evaluation.controllers = {choice!r}: {error}"
             ) from None
+
+
+def _note_long_rollouts(config: TrainingConfig, rollout: int | None) -> None:
+    """Says which fields have fewer steps than a rollout, and how to make it shorter."""
+    fields = {"steps": config.steps, "evaluation.interval_steps": config.evaluation.interval_steps}
+    shorter = [f"{name} = {steps:,}" for name, steps in fields.items() if steps < (rollout or 0)]
+    if shorter:
+        say(
+            f"note: {' and '.join(shorter)}: a rollout has {rollout:,} steps and is always "
+            "finished; lower environment.simulations or hyperparameters.n_steps to shorten it"
+        )
 
 
 def _open(

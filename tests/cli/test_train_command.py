@@ -102,6 +102,22 @@ def test_the_bar_is_full_when_the_last_evaluation_is_done(algorithm, tmp_path):
     assert done == all_of_them
 
 
+def test_a_training_that_is_shorter_than_a_rollout_says_what_shortens_the_rollout(
+    finished, quicgym, tmp_path
+):
+    config = write_config(tmp_path)
+    short = ("steps=20", "evaluation.interval_steps=160")
+    (note,) = re.findall(r"note: .*", quicgym("train", config, *short, "--out", "run").stderr)
+    assert "steps = 20: a rollout has 80 steps" in note and "interval_steps" not in note
+    assert evaluations(tmp_path / "run")[-1]["step"] == 80
+    shorter = ("environment.simulations=1", "hyperparameters.n_steps=5")
+    assert all(change.partition("=")[0] in note for change in shorter)
+    batch = "hyperparameters.batch_size=10"
+    quicgym("train", config, *short, *shorter, batch, "--out", "shorter")
+    assert evaluations(tmp_path / "shorter")[-1]["step"] == 20
+    assert "rollout has" not in finished[1].stderr
+
+
 def test_the_seed_alone_decides_the_weights(finished, quicgym, tmp_path):
     folder, _ = finished
     config = write_config(tmp_path)
