@@ -323,9 +323,10 @@ def _print(runs: Mapping[str, Run]) -> None:
     console = wide_console()
     console.print(table, highlight=False)
     for name, gain in gains.items():
-        if not gain.improved:
+        if not gain.improved:  # names of runs that differ late in them look alike
             console.print(
-                f"{name}: no gain is shown, the interval of best − start is not above 0",
+                f"{runs[name].folder}: no gain is shown, the interval of best − start is not above "
+                "0",
                 highlight=False,
                 markup=False,
             )

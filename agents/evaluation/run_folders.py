@@ -1,8 +1,8 @@
 """Reads the folders that `quicgym train` and `quicgym evaluate` have written.
 
 A training run's folder has `run.json` (its configuration), `evaluations.jsonl` (a line for each
-step, scenario and seed), `controllers.json` (the hand-coded controllers of `evaluation.controllers`
-on the same networks) and, once it is done, `evaluation/`. An evaluation's folder has
+step, scenario and seed), `controllers.json` (the policies of `evaluation.controllers` on the same
+networks) and, once it is done, `evaluation/`. An evaluation's folder has
 `evaluation.json` (what was evaluated), `results.parquet` (a row for each policy, scenario and seed)
 and `series/`.
 """
@@ -19,6 +19,9 @@ import pandas as pd
 
 from quicgym.agents.evaluation.training_summary import SUMMARY_FILE, Summary
 from quicgym.console import say
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.mixtures import Mixture
+from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.metrics import EVALUATED, evaluated_names
 from quicgym.errors import RunError
 from quicgym.output_folders import (
@@ -74,7 +77,7 @@ def series_path(folder: Path, policy: str, scenario: str) -> Path:
 def read_runs(folder: Path) -> list[Run]:
     """Returns the runs of a folder: one for each policy of an evaluation.
 
-    A training run's folder has one of the training, and one for each hand-coded controller that was
+    A training run's folder has one of the training, and one for each of the policies that were
     played on its networks.
 
     RunError where the folder is neither, or a file in it is not what it should be.
@@ -150,7 +153,7 @@ def _read_controllers(training: Run) -> list[Run]:
         replace(
             training,
             name=str(controller),
-            origin="hand-coded",
+            origin=_origin(policy_kind(str(controller))),
             policy=str(controller),
             results=rows,
             settings={},
@@ -218,6 +221,10 @@ def _read_evaluation(folder: Path) -> list[Run]:
     return runs
 
 
+def _origin(kind: str) -> str:
+    return "learned" if kind == "learned" else "hand-coded"
+
+
 def read_series(path: Path) -> pd.DataFrame:
     """Returns the time series of an episode; RunError where the file is not what it should be."""
     frame = read_parquet(path)
@@ -234,17 +241,18 @@ def check_comparable(runs: Sequence[Run]) -> None:
         for run in known:
             first, other = getattr(known[0], what), getattr(run, what)
             if first != other:
+                remedy = f"evaluate the policies of one of them again, with the other's {what}"
                 raise RunError(
                     f"{known[0].folder} has the {what} {_short(first)}, {run.folder} has "
-                    f"{_short(other)}; curves of different {what}s do not compare: evaluate the "
-                    f"policies of one of them again, with the other's {what}"
+                    f"{_short(other)}; curves of different {what}s do not compare: "
+                    f"{_for_mixtures(runs) or remedy}"
                 )
     for run in runs:
         if set(run.scenarios) != set(runs[0].scenarios):
             raise RunError(
                 f"{run.name} of {run.folder} and {runs[0].name} of {runs[0].folder} were evaluated "
-                f"on other scenarios: {_difference(run.scenarios, runs[0].scenarios)}; evaluate "
-                "them on one suite"
+                f"on other scenarios: {_difference(run.scenarios, runs[0].scenarios)}; "
+                f"{_for_mixtures(runs) or 'evaluate them on one suite'}"
             )
     drawn = frozenset[str]().union(*(run.drawn for run in runs))
     # Evaluating again is the remedy, so the other runs have to have the paths of a training.
@@ -253,11 +261,32 @@ def check_comparable(runs: Sequence[Run]) -> None:
         for scenario in sorted(drawn):
             first, other = (_seeds(entry, scenario) for entry in (given, run))
             if first != other:
+                again = f"--first-seed {min(first)} --seeds {len(first)}"
                 raise RunError(
                     f"{given.folder} has {len(first)} paths of the distribution {scenario}, "
-                    f"{run.folder} {len(other)}, not the same ones: each seed draws one; evaluate "
-                    f"the policies again with --first-seed {min(first)} --seeds {len(first)}"
+                    f"{run.folder} {len(other)}, not the same ones: each seed draws one; "
+                    f"{_for_mixtures(runs) or f'evaluate the policies again with {again}'}"
                 )
+
+
+def _for_mixtures(runs: Sequence[Run]) -> str:
+    """Returns the remedy where a training is evaluated on a mixture; empty: none is."""
+    for run in runs:
+        suite = run.settings.get("evaluation", {}).get("suite")
+        if run.origin == "training" and suite is not None and _is_mixture(suite):
+            return (
+                f"{run.folder} was evaluated on each part of the mixture {suite}, which only a "
+                "training does: train with the other policies in evaluation.controllers, or "
+                f"evaluate all of them together: quicgym evaluate --policy {run.folder} ..."
+            )
+    return ""
+
+
+def _is_mixture(suite: str) -> bool:
+    try:
+        return any(isinstance(entry, Mixture) for entry in load_suite(suite))
+    except ScenarioError:  # its file has gone
+        return False
 
 
 def _seeds(run: Run, scenario: str) -> set[int]:

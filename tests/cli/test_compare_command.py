@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,26 @@ def test_the_controllers_of_trainings_are_level_lines_next_to_them(
     assert points(line, "evaluation/goodput_mbps") == dict.fromkeys(STEPS, expected)
 
 
+def test_a_policy_is_labelled_by_what_it_is(quicgym: Command, tmp_path: Path) -> None:
+    training = write_training(tmp_path / "training")
+    write_controllers(training, "window", "bbr")
+    kinds = {"mine": "baseline", "its": "learned"}  # names that a user gave
+    evaluation = write_evaluation(tmp_path / "evaluation", kinds)
+    path = evaluation / "evaluation.json"
+    about = json.loads(path.read_text())
+    about["policies"] = [{"policy": name, "kind": kind} for name, kind in kinds.items()]
+    path.write_text(json.dumps(about))
+    quicgym("compare", training, evaluation, "--logdir", "logs")
+    runs = json.loads((tmp_path / "logs/comparison.json").read_text())["runs"]
+    assert {run["name"]: run["kind"] for run in runs} == {
+        "tuning-ppo": "training",
+        "window": "learned",
+        "bbr": "hand-coded",
+        "mine": "hand-coded",
+        "its": "learned",
+    }
+
+
 def test_an_evaluation_s_controller_keeps_its_episodes_next_to_a_training_s_line_of_it(
     quicgym: Command, tmp_path: Path
 ) -> None:
@@ -201,8 +222,6 @@ def test_an_evaluation_s_controller_keeps_its_episodes_next_to_a_training_s_line
 
 
 def test_custom_scalars_have_a_chart_for_all_runs(quicgym: Command, tmp_path: Path) -> None:
-    import re
-
     from tensorboard.plugins.custom_scalar import layout_pb2
 
     write_evaluation(tmp_path / "evaluation", ["bbr", "cubic"])
@@ -292,7 +311,14 @@ def test_the_best_evaluation_is_beside_the_last(quicgym: Command, tmp_path: Path
     (folder / "summary.json").write_text(json.dumps(summary | {"commit": ""}))
     done = quicgym("compare", "training", "baselines")
     assert "+0.0100 [-0.0010, +0.0200]" in done.stdout
-    assert "tuning-ppo: no gain is shown" in done.stdout
+    assert "training: no gain is shown" in done.stdout
+
+    # Of two that differ late in their long names, each is named.
+    for name, late in (("one", 1), ("other", 2)):
+        write_training(tmp_path / name, **{"a" * 100: 0, "layers": [64] * 40 + [late]})
+        (tmp_path / name / "summary.json").write_text(json.dumps(summary | {"commit": ""}))
+    done = quicgym("compare", "one", "other", "--logdir", "logs")
+    assert "one: no gain is shown" in done.stdout and "other: no gain is shown" in done.stdout
 
 
 def test_runs_of_one_name_are_told_apart_by_what_differs(quicgym: Command, tmp_path: Path) -> None:
@@ -454,6 +480,38 @@ def test_paths_that_seeds_draw_have_to_be_the_same_ones(quicgym: Command, tmp_pa
     write_evaluation(tmp_path / "d", ["bbr"], seeds=2)  # of scenarios, more seeds are more of them
     write_evaluation(tmp_path / "e", ["cubic"], seeds=3)
     quicgym("compare", "d", "e", "--logdir", "other")
+
+
+def test_a_training_on_a_mixture_is_compared_by_its_controllers(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    write_training(tmp_path / "trained", evaluation={"suite": "worlds"})
+    write_evaluation(tmp_path / "other", ["bbr"], suite="papers")
+    write_evaluation(tmp_path / "mixture", ["bbr"], scenarios=SCENARIOS[:1])
+    write_evaluation(tmp_path / "drawn", ["bbr"], distributions=[SCENARIOS[0]])
+    for folder in ("other", "mixture", "drawn"):
+        done = quicgym("compare", "trained", folder, status=2)
+        says(done, "mixture worlds", "evaluation.controllers", "--policy trained")
+        assert "again" not in done.stderr and "one suite" not in done.stderr
+
+
+def test_the_first_commands_of_the_guide_run(quicgym: Command, tmp_path: Path) -> None:
+    from quicgym.agents.training.configuration import load_training
+    from quicgym.cli.compare import EXAMPLES
+
+    page = (Path(__file__).parents[2] / "docs/how-to/comparison.md").read_text()
+    commands = re.findall(r"^    quicgym (.*)$", page, re.MULTILINE)[:3]
+    train, evaluate, compare = map(str.split, commands)
+    assert " ".join(["quicgym", *compare]).startswith(EXAMPLES[0])
+    of_config = load_training(train[1]).evaluation
+    assert evaluate[-1] == str(of_config.seeds) and of_config.suite in evaluate
+    small = ("steps=8", "environment.simulations=2", "environment.threads=1")
+    small += ("hyperparameters.n_steps=4", "hyperparameters.batch_size=8")
+    quicgym(*train, *small, "evaluation.seeds=2", "evaluation.comparison_paths=16")
+    quicgym(*evaluate[:-1], "2")
+    quicgym(*compare)
+    names = {path.name for path in (tmp_path / "results/compare").iterdir()}
+    assert names == {"rate-ppo", "bbr", "cubic", "comparison.json"}
 
 
 @pytest.mark.parametrize("force", [False, True])

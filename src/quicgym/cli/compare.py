@@ -11,8 +11,8 @@ import typer
 from quicgym.benchmarks import options
 
 EXAMPLES = (
-    "quicgym compare results/train/tuning-ppo-seed0 results/evaluation",
-    "quicgym compare results/train/* --logdir results/compare-algorithms",
+    "quicgym compare results/train/rate-ppo-seed0 results/evaluation",
+    "quicgym compare results/train/rate-* --logdir results/compare-algorithms",
 )
 
 
@@ -34,7 +34,11 @@ def compare(
     """Overlay the curves of agents and baselines in TensorBoard.
 
     A training run becomes a curve over its environment steps, and every policy of an evaluation a
-    level line next to it. All must have been evaluated on the same suite for the same reward.
+    level line next to it. All must have been evaluated on the same networks for the same reward.
+    Those of rate-ppo, for example, are played by `quicgym evaluate --suite training-50 --first-seed
+    3000000 --seeds 128`. The mixture `worlds` of other trainings is evaluated only by them, so name
+    policies that are to be level lines there in evaluation.controllers.
+
     Afterwards run `tensorboard --logdir DIR`. docs/how-to/comparison.md lists the tags.
     """
     try:
