@@ -168,7 +168,7 @@ class EvaluationConfig(StrictModel):
         suite: The scenarios; never those on which results are reported. Of a mixture each part is
             evaluated.
         seeds: The number of seeds of each scenario, from SELECTION_SEED (3,000,000) on.
-        controllers: Hand-coded controllers that are measured on the same paths. With them the best
+        controllers: Controllers or policies that are measured on the same paths. With them the best
             policy is the one whose worst world is best (quicgym.agents.training.worlds); without
             them it has the highest interquartile mean.
         interval_steps: After so many steps the policy is evaluated and a checkpoint is written.

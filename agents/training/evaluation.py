@@ -42,7 +42,7 @@ class Evaluations:
     """Measures a policy on the evaluation's suite, and publishes the best one so far.
 
     `last_reward` is the interquartile mean of the last evaluation's rewards; NaN before the first.
-    `worlds` has the rewards of hand-coded controllers on the suite; with None, the highest
+    `worlds` has the rewards of `evaluation.controllers` on the suite; with None, the highest
     interquartile mean is the best. With `start_counts` the policy at step 0 may be the best one.
     Without, it is only until the next evaluation, so that the best reward is one that training has
     led to.

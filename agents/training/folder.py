@@ -4,7 +4,7 @@
 |---|---|
 | `run.json` | the commands, the whole configuration, seed, version and commit |
 | `checkpoints/step-*.pt` | everything that training continues from; the newest two |
-| `controllers.json` | metrics of hand-coded controllers on the evaluations' paths |
+| `controllers.json` | metrics of `evaluation.controllers` on the evaluations' paths |
 | `evaluations.jsonl` | a line per evaluation and scenario: step, scenario, seed, metrics |
 | `policy/policy.json`, `.safetensors` | the best policy so far, as `quicgym.load_policy` takes it |
 | `policy/start.json`, `policy/last.json` | the policies that training started and ended with |

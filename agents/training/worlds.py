@@ -1,8 +1,8 @@
-"""Compares a policy with hand-coded controllers on the same networks of each distribution.
+"""Compares a policy with controllers, or other policies, on the same networks.
 
 A world is an entry of the evaluation's suite: a distribution, or a part of a mixture. What a policy
-is chosen by is its worst world: the least of its mean rewards minus that of the best single
-controller there.
+is chosen by is its worst world: the least of its mean rewards minus that of the best single one of
+the others there.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class World:
     Attributes:
         name: Name of the distribution or the scenario.
         reward: Mean reward of the policy.
-        best: Name of the controller with the highest mean reward.
-        difference: Mean reward minus that controller's, paired, with its 95% interval.
+        best: Name of the one among the others that has the highest mean reward.
+        difference: Mean reward minus that one's, paired, with its 95% interval.
     """
 
     name: str
@@ -45,11 +45,11 @@ class World:
 
 @dataclass(frozen=True)
 class Worlds:
-    """The rewards of controllers on the paths of an evaluation.
+    """The rewards of controllers and policies on the paths of an evaluation.
 
     Attributes:
         names: Name of each world.
-        rewards: Rewards by the controller's name, each of shape (worlds, seeds).
+        rewards: Rewards by name, each of shape (worlds, seeds).
     """
 
     names: Sequence[str]
@@ -80,10 +80,10 @@ def measure_controllers(
     threads: int,
     reward: AnyReward,
 ) -> Worlds:
-    """Measures hand-coded controllers, with a progress bar, or reads what an earlier call measured.
+    """Measures controllers and policies, or reads what an earlier call measured.
 
     Args:
-        controllers: Controllers, as `quicgym evaluate --policy` takes them.
+        controllers: Their names, as `quicgym evaluate --policy` takes them.
         entries: The worlds.
         seeds: Number of seeds of each world, from SELECTION_SEED on.
         path: File in which the runs are kept, for `quicgym compare` as well.
@@ -99,7 +99,7 @@ def measure_controllers(
     cells = episodes_of(entries, seeds, SELECTION_SEED)
     runs: list[dict[str, Any]] = []
     with progress_bar() as progress:
-        task = progress.add_task("hand-coded controllers", total=len(controllers) * len(entries))
+        task = progress.add_task("evaluation.controllers", total=len(controllers) * len(entries))
         for name in controllers:
             for entry, begin in zip(entries, range(0, len(cells), seeds), strict=True):
                 paths = cells[begin : begin + seeds]
@@ -127,8 +127,8 @@ def _worlds(entries: Sequence[SuiteEntry], runs: Sequence[Mapping[str, Any]]) ->
 def print_worlds(worlds: Sequence[World], step: int) -> None:
     """Prints a row for each world, the worst last."""
     table = Table(box=None, pad_edge=False)
-    words = ("world", "best controller")
-    for heading in ("world", "reward", "best controller", "minus its reward", "95% interval"):
+    words = ("world", "best of the others")
+    for heading in ("world", "reward", "best of the others", "minus its reward", "95% interval"):
         table.add_column(heading, justify="left" if heading in words else "right")
     for world in sorted(worlds, key=lambda world: -world.difference.value):
         low, high = world.difference.low, world.difference.high
