@@ -95,13 +95,14 @@ def attacks(
     from quicgym.agents.attack.attack import run_attack  # needs Optuna
 
     for name in policy or [*BASELINES, *pretrained_names()]:
+        folder = out / file_name(name)
         status = run_attack(
             name,
-            directory=out / file_name(name),
+            directory=folder,
             trials=trials,
             workers=jobs or os.cpu_count() or 1,
             figure_format="svg",
-            resume=resume,
+            resume=resume and folder.exists(),
             command=f"quicgym attack {name} --trials {trials} --figures svg",
         )
         if status:

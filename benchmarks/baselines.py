@@ -119,7 +119,9 @@ def _judge_claims(
 ) -> tuple[int, dict[str, dict[str, int]]]:
     """Returns the exit status, and by paper how many of its claims have each verdict."""
     asked = asked_of(PAPERS, seeds, without_ns3=True, most_packets=MOST_PACKETS)
-    study = Study(directory / "papers", RESULTS, command, workers, format="none", resume=resume)
+    folder = directory / "papers"
+    resume = resume and folder.exists()
+    study = Study(folder, RESULTS, command, workers, format="none", resume=resume)
     jobs = make_runs(asked, None)
     counts: dict[str, dict[str, int]] = {}
 

@@ -185,7 +185,7 @@ class Section:
             self.folder,
             engine=self.engine,
             workers=workers,
-            resume=resume,
+            resume=resume and self.folder.exists(),
             keep_series=False,
             command=self.command,
             again=f"{COMMAND} {shlex.join(sys.argv[2:])}",

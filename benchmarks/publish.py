@@ -242,7 +242,7 @@ def _evaluate(run: RunFolder, suite: str, seeds: int, workers: int) -> int:
         folder,
         reward=Reward(),
         workers=workers,
-        resume=True,
+        resume=folder.exists(),
         keep_series=False,
         command=shlex.join(
             ["quicgym", "evaluate", "--policy", str(run.policy_path), "--suite", suite]

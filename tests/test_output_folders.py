@@ -127,6 +127,14 @@ def test_earlier_results_are_moved_aside_unless_they_are_resumed(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", previous.name]
 
 
+def test_only_a_folder_that_exists_is_resumed(tmp_path: Path) -> None:
+    folder = tmp_path / "nothere"
+    with pytest.raises(RunError, match="nothere: does not exist"):
+        with output_folder(folder, [], resume=True):
+            pass
+    assert not folder.exists()
+
+
 def test_only_the_same_study_is_resumed(tmp_path: Path) -> None:
     with output_folder(tmp_path, [], resume=True, identity=SWEEP):
         pass  # there was nothing yet

@@ -46,7 +46,7 @@ from quicgym.envs.scenarios.suites import (
     refuse_held_out,
 )
 from quicgym.errors import RunError, UserError
-from quicgym.output_folders import digest, locked
+from quicgym.output_folders import check_resumable, digest, locked
 
 LONGEST_VALUES = 100
 """Characters of two values that a message shows; of longer ones it names the field alone."""
@@ -89,6 +89,7 @@ def train(
         say(f"{directory}: no run has begun there; training begins at step 0")
         resume = False
     if resume:
+        check_resumable(directory)
         folder.description()  # before anything is made there
     with errors_at("evaluation.suite"):
         entries = parts_of(load_suite(config.evaluation.suite))

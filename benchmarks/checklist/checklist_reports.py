@@ -43,7 +43,7 @@ def write_pages(
             seeds=seeds,
             workers=workers,
             format="html",
-            resume=resume,
+            resume=resume and directory.exists(),
             command=f"quicgym checklist {policy} --seeds {seeds} --format html",
         )
         if status:

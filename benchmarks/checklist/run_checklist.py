@@ -68,15 +68,16 @@ def run_checklist(
     def attacked(check: AttackCheck, outcome: Outcome) -> dict[str, Any]:
         from quicgym.agents.attack.attack import Interrupted, attack_policy  # extra `train`
 
+        folder = directory / ATTACK_FOLDER
         try:
             found = attack_policy(
                 policy,
-                directory=directory / ATTACK_FOLDER,
+                directory=folder,
                 against=check.against,
                 distribution=check.distribution,
                 trials=check.trials,
                 workers=workers,
-                resume=resume,
+                resume=resume and folder.exists(),
                 trust_zip=trust_zip,
             )
         except Interrupted:

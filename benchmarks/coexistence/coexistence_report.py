@@ -116,7 +116,7 @@ def coexistence(
         seeds=seeds,
         window=WHOLE,
         workers=jobs or os.cpu_count() or 1,
-        resume=resume,
+        resume=resume and out.exists(),
         figure_format="svg",
         command=f"quicgym coexist {' '.join(subjects)} --counts 1 4 --seeds {seeds}",
     )

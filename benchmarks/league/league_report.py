@@ -184,7 +184,7 @@ def leagues(
         policies=policies,
         directory=out,
         workers=workers,
-        resume=resume,
+        resume=resume and out.exists(),
         command=shlex.join(["quicgym", "league", CCBENCH, "--policies", *policies]),
     )
     if status:

@@ -330,11 +330,11 @@ def report_outcome(
     """Prints the failed jobs to standard error; returns whether the jobs were interrupted.
 
     If so, it also prints what is kept, and the command that continues. `jobs` are all, finished or
-    not. `resumed` says whether the command has --resume already.
+    not. `resumed` says whether they were resumed, so that the command has --resume already.
     """
     report_failures(outcome.failures)
     if outcome.interrupted:
-        again = command if resumed else f"{command} --resume"
+        again = command if resumed or "--resume" in command.split() else f"{command} --resume"
         say(
             f"interrupted: {len(outcome.finished)} of {len(jobs)} runs are kept in "
             f"{directory}; continue with\n  {again}"

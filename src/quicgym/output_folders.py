@@ -72,19 +72,31 @@ class Identity:
         write_atomically({directory / IDENTITY_FILE: text})
 
 
+def check_resumable(directory: Path) -> None:
+    """Raises RunError where there is no folder that could be resumed."""
+    if not directory.exists():
+        raise RunError(
+            f"{directory}: does not exist, so there is nothing to resume; give the folder of the "
+            "run with --out, or leave --resume away to begin anew"
+        )
+
+
 @contextmanager
 def output_folder(
     directory: Path, names: Iterable[str], *, resume: bool, identity: Identity | None = None
 ) -> Iterator[None]:
     """Makes a folder, keeps it locked, and moves an earlier run's results aside unless resumed.
 
-    `names` are those of results; other files stay where they are. With an `identity` only the same
-    study may be resumed. RunError says why the folder cannot be used, and what to do.
+    `names` are those of results; other files stay where they are. Only a folder that exists may be
+    resumed, and with an `identity` only the same study. RunError says why the folder cannot be
+    used, and what to do.
     """
     if (directory / RUN_FILE).exists():
         raise RunError(
             f"{directory}: holds a run of `quicgym train`; give another folder with --out"
         )
+    if resume:
+        check_resumable(directory)
     with locked(directory):
         if resume and identity is not None:
             identity.check(directory)

@@ -1,4 +1,7 @@
-"""Every command that writes into a folder refuses one that another process writes into."""
+"""Every command that writes into a folder refuses one that another process writes into.
+
+It also refuses to resume one that does not exist.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from conftest import Command
 
 from quicgym.benchmarks import reports
 from quicgym.cli import main
+from quicgym.jobs import LocalProcesses
 
 HOLDER = """
 import sys
@@ -61,3 +65,49 @@ def test_a_command_refuses_a_folder_in_use(
     assert error.endswith(f"wait until it has ended, or give another folder with {option}")
     assert (folder / "runs.jsonl").read_text() == "of the first\n"
     assert (folder / "trials.parquet").read_text() == "of the first"
+
+
+RESUMED = [
+    "evaluate",
+    "baselines",
+    "baselines --scenario ebcc-single",
+    "papers",
+    "checklist cubic",
+    "league ccbench --policies cubic vegas",
+    "coexist cubic",
+    *(
+        pytest.param(command, marks=pytest.mark.train)
+        for command in ("attack cubic", "sweep ebcc-gamma-beta", "train tuning-ppo")
+    ),
+]
+
+
+@pytest.mark.parametrize("arguments", RESUMED)
+def test_a_folder_that_does_not_exist_is_not_resumed(
+    arguments: str, quicgym: Command, tmp_path: Path
+) -> None:
+    done = quicgym(*arguments.split(), "--resume", "--out", "nothere", status=2)
+    error = done.stderr.splitlines()[-1]
+    assert "nothere: does not exist" in error and "--resume" in error
+    assert not (tmp_path / "nothere").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param("attacks --policy cubic --trials 1", marks=pytest.mark.train),
+        "leaderboard --suite papers --engine native --seeds 2",
+        "checklists --seeds 2",
+        "coexistence --policy window --seeds 1",
+        "leagues",
+    ],
+)
+def test_the_reports_resume_what_is_there_and_begin_the_rest(
+    arguments: str, quicgym: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalProcesses, "run", interrupt)
+    done = quicgym(*arguments.split(), "--resume", status=130, main=reports.main)
+    assert "interrupted" in done.stderr and "--resume --resume" not in done.stderr

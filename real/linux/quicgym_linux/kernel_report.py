@@ -40,7 +40,7 @@ from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.errors import UserError
-from quicgym.output_folders import write_atomically
+from quicgym.output_folders import check_resumable, write_atomically
 from quicgym.real.concurrency import BUDGET_MBPS, by_workers
 from quicgym.real.kernels import find_kernel
 from quicgym.real.link import run_link
@@ -502,6 +502,8 @@ def linux_kernel(
 ) -> None:
     """Measure the papers' tables and learned policies in the running kernel and write the page."""
     chosen = cells(runs, scenario or ())
+    if resume:
+        check_resumable(out)
     out.mkdir(parents=True, exist_ok=True)
     file = out / "runs.jsonl"
     if not (resume or write_only):

@@ -114,7 +114,7 @@ def test_a_campaign_goes_on_with_what_is_missing(tmp_path, monkeypatch):
             reality.reality(
                 stack="aioquic", seeds=seeds, scenario=None, policy=["cubic", "aioquic-cubic"],
                 budget_mbps=200,
-                out=out, report=report, resume=True,
+                out=out, report=report, resume=out.exists(),
             )  # fmt: skip
         assert end.value.exit_code == 0
     lines = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
