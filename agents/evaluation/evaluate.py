@@ -223,15 +223,12 @@ def interval(entry: dict[str, Any]) -> str:
 
 
 def _print(document: dict[str, Any], versus: Sequence[str], columns: Sequence[str]) -> None:
-    scenarios, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
-    drawn = bool(document["distributions"])
-    networks, samples = ("paths", "paths") if drawn else ("scenarios", "seeds")
-    size = f"{count_of(scenarios, 'scenario')}, {count_of(seeds, 'seed')}"
-    if drawn:
-        size = count_of(seeds, "path")
+    networks = "networks" if document["distributions"] else "scenarios"
+    all_drawn = len(document["distributions"]) == len(document["policies"][0]["scenarios"])
+    samples = "networks" if all_drawn else "seeds"
     console = wide_console()
     console.print(
-        f"{document['suite']}, {document['engine']} engine: {size}, reward "
+        f"{document['suite']}, {document['engine']} engine: {_size(document)}, reward "
         f"{document['reward']['name']}\n{_steered(document)}\n"
         f"IQM: interquartile mean, with its 95% interval over {samples}; the rest: means over the "
         f"{networks}\n",
@@ -301,6 +298,20 @@ def table(
             ]
         )
     return headings, rows
+
+
+def _size(document: dict[str, Any]) -> str:
+    """Returns what is run: scenarios, drawn networks, and all runs."""
+    policies, drawn = document["policies"], document["distributions"]
+    entries, seeds = len(policies[0]["scenarios"]), len(document["seeds"])
+    parts = []
+    if len(drawn) < entries:
+        fixed = count_of(entries - len(drawn), "scenario")
+        parts.append(f"{fixed} with {count_of(seeds, 'seed')}")
+    if drawn:
+        which = "the distribution" if len(drawn) == 1 else "each of the distributions"
+        parts.append(f"{count_of(seeds, 'network')} of {which} {', '.join(drawn)}")
+    return f"{', '.join(parts)}, {count_of(len(policies) * entries * seeds, 'run')}"
 
 
 def _steered(document: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from quicgym.agents.evaluation.training_summary import SUMMARY_FILE, Summary
+from quicgym.agents.policies.by_name import policy_kind
 from quicgym.console import say
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.mixtures import Mixture
@@ -153,7 +154,7 @@ def _read_controllers(training: Run) -> list[Run]:
         replace(
             training,
             name=str(controller),
-            origin=_origin(policy_kind(str(controller))),
+            origin="learned" if policy_kind(str(controller)) == "learned" else "hand-coded",
             policy=str(controller),
             results=rows,
             settings={},
@@ -219,10 +220,6 @@ def _read_evaluation(folder: Path) -> list[Run]:
             )
         )
     return runs
-
-
-def _origin(kind: str) -> str:
-    return "learned" if kind == "learned" else "hand-coded"
 
 
 def read_series(path: Path) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -68,7 +69,8 @@ def runs_of(rewards: dict[str, list[list[float]]], names: list[str]) -> pd.DataF
 def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) -> None:
     arguments = ("evaluate", "--policy", "bbr", "ebcc:gamma=60", "cubic", "--suite", suite)
     done = quicgym(*arguments, "--seeds", "2", "--jobs", "2")
-    assert "2 scenarios, 2 seeds, reward fair-throughput" in done.stdout
+    header = done.stdout.partition("\n")[0]
+    assert "2 scenarios with 2 seeds, 12 runs" in header and "distribution" not in header
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
     assert {"bbr", "ebcc:gamma=60", "cubic"} <= set(rows)
     folder = tmp_path / "results/evaluation"
@@ -138,7 +140,7 @@ def mixture(tmp_path: Path) -> Path:
 def test_a_mixture_has_an_aggregate_and_one_for_each_part(quicgym: Command, mixture: Path) -> None:
     arguments = ("evaluate", "--policy", "cubic", "bbr", "--suite", mixture, "--jobs", "1")
     done = quicgym(*arguments, "--seeds", "10", "--out", "out")
-    assert "no aggregate" not in done.stderr and "10 paths" in done.stdout
+    assert "no aggregate" not in done.stderr and "10 networks" in done.stdout
     document = json.loads(Path("out/evaluation.json").read_text())
     frame = pd.read_parquet("out/results.parquet")
     assert set(frame["scenario"]) == {"both"} and set(frame["part"]) == {"slow", "fast"}
@@ -187,6 +189,22 @@ def test_every_scenario_of_a_folder_in_a_mixture_counts(
     assert document["missing"] == []
     names = {part["part"] for part in document["policies"][0]["parts"]}
     assert names == {"ebcc-flows-3", "ebcc-bandwidth-5"}
+
+
+def test_the_header_says_how_much_is_run_and_what_is_drawn(
+    quicgym: Command, suite: Path, mixture: Path
+) -> None:
+    slow, fast = (mixture.with_name(f"{name}.yaml") for name in ("slow", "fast"))
+    options = ("--policy", "cubic", "--seeds", "3", "--format", "table", "--suite")
+    for suites, counts in (
+        ([suite, slow], ["2 scenarios with 3 seeds", "3 networks", "distribution slow", "9 runs"]),
+        ([slow, fast], ["3 networks of each", "distributions slow, fast", "6 runs"]),
+    ):
+        done = quicgym("evaluate", *options, *suites)
+        header = done.stdout.partition(", reward")[0]
+        assert all(count in header for count in counts), header
+        (runs,) = re.findall(r"(\d+ runs) \(evaluation.json", done.stderr)
+        assert header.endswith(runs)
 
 
 def test_within_1_percent_of_best_counts_the_paths_of_a_distribution(mixture: Path) -> None:
