@@ -42,6 +42,7 @@ from gymnasium.spaces import Box, Discrete, Space
 from quicgym import _core
 from quicgym.controllers import catalogue, find
 from quicgym.envs.registration import environment_name, environments, unknown_environment
+from quicgym.yaml_files import closest
 
 ACTION_VERSION = 1
 """Rises when a coordinate of an action changes its meaning, scale or place."""
@@ -201,7 +202,12 @@ def part_of_space(name: str, coordinates: Sequence[str]) -> str:
     """
     if isinstance(coordinates, str):
         raise ValueError(f"coordinates = {coordinates!r}: give a list of names")
-    part = f"{name.partition('[')[0]}[{','.join(coordinates)}]"
+    whole = name.partition("[")[0]
+    part = f"{whole}[{','.join(coordinates)}]"
+    known = ["all", "gain_cycle", *_core.find_action_space(f"{whole}[all]").coordinates]
+    for chosen in coordinates:
+        if chosen not in known and "=" not in chosen:
+            raise ValueError(f"coordinates: {chosen!r} is no coordinate; {closest(chosen, known)}")
     _core.find_action_space(part)  # raises
     return part
 

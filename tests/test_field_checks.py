@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quicgym.agents.training.configuration import ConfigError, load_training
 from quicgym.validation import validated
@@ -14,6 +14,14 @@ from quicgym.validation import validated
 class Circle(BaseModel):
     kind: Literal["circle"] = "circle"
     radius: float = 1.0
+
+    @model_validator(mode="after")
+    def _is_round(self) -> Circle:
+        if self.radius < 0:
+            raise ValueError(f"radius = {self.radius}: is negative")
+        if self.radius == 0:
+            raise ValueError("is a point")
+        return self
 
 
 class Square(BaseModel):
@@ -26,6 +34,8 @@ class Drawing(BaseModel):
     count: int = Field(default=1, ge=1, le=9)
     scale: Annotated[float, Field(gt=0)] | None = None
     visible: bool = True
+    colour: Literal["red", "blue"] | None = None
+    unit: str = Field(default="mm", pattern="^[mc]m$", description="mm or cm")
     title: str = ""
     size: int = Field(default=1, description="a size in cm")
     shape: Annotated[Circle | Square, Field(discriminator="kind")] = Circle()
@@ -45,13 +55,20 @@ class Drawing(BaseModel):
         ),
         ({"scale": "big"}, "scale = 'big': should be a valid number; give a number, above 0"),
         ({"visible": "maybe"}, "visible = 'maybe': should be a valid boolean; give true or false"),
+        (
+            {"colour": "rod"},
+            "colour = 'rod': there is no such value; did you mean red? there are: red, blue",
+        ),
+        ({"unit": "inch"}, "unit = 'inch': cannot be used; give mm or cm"),
+        ({"frame": {"radius": -1}}, "frame.radius = -1.0: is negative"),
+        ({"frame": {"radius": 0}}, "frame: is a point"),
         ({"title": 5}, "title = 5: should be a valid string; give a text"),
         ({"names": ["a", "b", "c"]}, "names = ['a', 'b', 'c']: has 3 entries; give at most 2"),
         ({"names": []}, "names = []: has no entries; give at least 1"),
         (
             {"line": 3},
             "line = 3: unknown field; did you mean line_mm? there are: count, scale, visible, "
-            "title, size, shape, line_mm, lime, names, widths_mm, frame",
+            "colour, unit, title, size, shape, line_mm, lime, names, widths_mm, frame",
         ),
         ({"size": []}, "size = []: should be a valid integer; give a size in cm"),
         (

@@ -202,7 +202,11 @@ class TrainingConfig(StrictModel):
         evaluation: How the policy is measured on the way.
     """
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        max_length=80,
+        description="letters, digits and . _ - without spaces",
+    )
     algorithm: str
     hyperparameters: dict[str, Any] = {}
     environment: EnvironmentConfig = EnvironmentConfig()
@@ -210,7 +214,11 @@ class TrainingConfig(StrictModel):
     start: StartConfig = StartConfig()
     steps: int = Field(ge=1, le=10**12)
     seed: int = Field(default=0, ge=0, lt=2**32)
-    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
+    device: str = Field(
+        default="auto",
+        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+        description="auto, cpu, cuda or cuda:N",
+    )
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @field_validator("algorithm")
@@ -263,9 +271,16 @@ class TrainingConfig(StrictModel):
         able = _those(lambda other: other.stochastic)
         if start.final_std is not None and (not entry.stochastic or start.std is None):
             raise ValueError(f"start.final_std is for {able} with start.std")
-        if start.policy is not None and (not entry.continues or start.preset is not None):
+        if start.policy is not None and not entry.continues:
             able = _those(lambda other: other.continues)
-            raise ValueError(f"start.policy is for {able}, in place of start.preset")
+            raise ValueError(f"start.policy is for {able}, not for {entry.name}")
+        if start.policy is not None and start.preset is not None:
+            no_preset = f"start.preset=null{' start.parameters={}' if start.parameters else ''}"
+            raise ValueError(
+                f"start.policy = {start.policy!r}: start.preset = {start.preset!r} is set as well; "
+                f"give --from {start.policy} in place of start.policy, which also takes the "
+                f"policy's network and environment, or {no_preset} with it"
+            )
         if start.temperature != 1 and (start.policy is None or not is_discrete):
             raise ValueError("start.temperature is for a start.policy with discrete actions")
         if ("discrete" if is_discrete else "box") not in entry.action_spaces:

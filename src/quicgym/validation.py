@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -96,9 +96,16 @@ def _explain_one(expected: Any, error: ErrorDetails) -> tuple[str, str]:
             f"{holds} where the fields of a {expected.__name__} are expected; "
             "start from one of quicgym's own files"
         )
+    model = next(filter(_is_model, _members(place.expected)), None)
+    if error["type"] == "value_error" and model and isinstance(error["input"], Mapping):
+        named = message.partition(":")[0].partition(" = ")[0]
+        return field, f"{field}{'.' if named in model.model_fields else ': '}{message}"
     if error["type"] == "extra_forbidden":
         hint = closest(field.split(".")[-1], place.model.model_fields)
         return field, f"{field} = {_show(error['input'])}: unknown field; {hint}"
+    if error["type"] == "literal_error" and (known := _values(place.expected)):
+        hint = closest(error["input"], known)
+        return field, f"{field} = {_show(error['input'])}: there is no such value; {hint}"
     remedy = f"; give {place.description}" if place.description else ""
     if error["type"] == "missing":
         return field, f"{field}: is missing{remedy or '; add it'}"
@@ -109,6 +116,8 @@ def _explain_one(expected: Any, error: ErrorDetails) -> tuple[str, str]:
         least = error["ctx"].get("min_length")
         limit = f"at least {least}" if least else f"at most {error['ctx']['max_length']}"
         remedy = remedy or f"; give {limit}"
+    if error["type"] == "string_pattern_mismatch" and remedy:
+        message = "cannot be used"
     # "should be a valid integer, unable to parse string as an integer"
     message = message.replace("Input should", "should").partition(", unable to ")[0]
     kind, _, wrong = error["type"].partition("_")
@@ -184,6 +193,12 @@ def _fields(annotation: Any) -> str:
     """Returns the fields of a model, or of the first of several."""
     model = next(filter(_is_model, _members(annotation)), BaseModel)
     return ": ".join(filter(None, ("its fields", ", ".join(model.model_fields))))
+
+
+def _values(annotation: Any) -> list[str]:
+    """Returns the values that a Literal allows; none for other types."""
+    literals = [entry for entry in _members(annotation) if get_origin(entry) is Literal]
+    return [str(value) for entry in literals for value in get_args(entry)]
 
 
 def _label(annotation: Any) -> str | None:

@@ -129,7 +129,7 @@ def test_a_fixed_parameter_keeps_its_value_whatever_the_action(controller, fixed
     [
         (
             {"coordinates": ("gama",)},
-            "'gama' is no coordinate; give some of all, gain_cycle, gamma",
+            r"'gama' is no coordinate; did you mean gamma\? there are: all, gain_cycle, gamma",
         ),
         ({"coordinates": ("beta", "beta")}, "'beta' is named twice"),
         ({"coordinates": ("gain_cycle", "gain_2")}, "'gain_2' is named twice"),

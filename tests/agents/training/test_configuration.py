@@ -67,13 +67,23 @@ def test_a_policy_that_does_not_exist_is_named():
         load_training("tuning-sac", begin_with="tuning")
 
 
+def test_a_policy_to_begin_with_in_place_of_a_preset_is_said_with_what_to_leave_out():
+    changes = ["start.policy=low-delay", "start.parameters={gamma: 3}"]
+    with pytest.raises(ConfigError, match="start.preset = 'bbr' is set as well; .*--from low-dela"):
+        load_training("tuning-ppo", changes)
+    remedy = ["start.preset=null", "start.parameters={}"]
+    with pytest.raises(ConfigError, match=" ".join(remedy)):
+        load_training("tuning-ppo", changes)
+    assert load_training("tuning-ppo", [*changes, *remedy]).start.policy == "low-delay"
+
+
 @pytest.mark.parametrize("name", ["controller", "gama"])
 def test_a_parameter_that_the_preset_does_not_have_is_named(name):
     changes = [
         "environment.id=quicgym/Tuning-v1",
         f"start={{preset: bbr, parameters: {{{name}: 1}}}}",
     ]
-    with pytest.raises(ConfigError, match=f"controller 'bbr' has no parameter '{name}'"):
+    with pytest.raises(ConfigError, match=f"controller 'bbr' has no parameter '{name}'; "):
         load_training("tuning-td3", changes)
 
 
