@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quicgym import _core
+from quicgym.yaml_files import closest
 
 if TYPE_CHECKING:
     from quicgym.controllers.python_controller import Controller
@@ -136,8 +137,11 @@ class ControllerInfo:
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
-        known = ", ".join(parameter.name for parameter in self.parameters)
-        raise KeyError(f"controller '{self.own_name}' has no parameter '{name}'; it has: {known}")
+        raise KeyError(self._has_no(name))
+
+    def _has_no(self, name: str) -> str:
+        known = closest(name, (parameter.name for parameter in self.parameters))
+        return f"controller '{self.own_name}' has no parameter '{name}'; {known}"
 
     def numbers(self, values: Mapping[str, Any]) -> dict[str, list[float]]:
         """Returns values as the simulator takes them: lists of numbers.
@@ -184,6 +188,10 @@ class ControllerInfo:
         Raises:
             ValueError: If a name is unknown or a value out of range.
         """
+        names = {parameter.name for parameter in self.parameters}
+        for name in values or {}:
+            if name not in names:
+                raise ValueError(self._has_no(name))
         complete = self.numbers({**self.given, **(values or {})})
         if self.python_class is None and self.plugin is None:
             return _core.complete_parameters(self.own_name, complete)

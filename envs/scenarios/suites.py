@@ -261,12 +261,13 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     if text in _drawn_suites():
         return _drawn_suites()[text].draw(Path())
     if not is_path(name_or_path) and text not in suite_names():
-        if text in (*scenario_names(), *distribution_names()):
+        entries = [*distribution_names(), *scenario_names()]
+        if text in entries:
             return (load_entry(text),)
-        known = closest(text, suite_names())
+        known = closest(text, [*suite_names(), *entries])
         raise ScenarioError(
-            f"unknown suite {text!r}; {known}; or give a YAML's path, or the name of a scenario "
-            "or a distribution"
+            f"unknown suite, scenario or distribution {text!r}; {known}; `quicgym show suites` has "
+            "all suites; or give a YAML's path"
         )
     data, file, folder = read_yaml(name_or_path, SUITES, "suite", ScenarioError)
     if isinstance(data, dict) and "per_cell" in data:
