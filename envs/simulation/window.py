@@ -35,9 +35,12 @@ class Window(NamedTuple):
             )
         last_s = end_s if self.until_s is None else self.until_s
         if not 0 <= begin_s < last_s:
+            until, later = (
+                ("", "") if self.until_s is None else ("until_s = ", ", or a later until_s")
+            )
             raise ScenarioError(
-                f"from_s = {begin_s:g}: the window of {scenario.name} ends at {last_s:g} s; give a "
-                f"time from 0 to below {last_s:g}"
+                f"from_s = {begin_s:g}: the window of {scenario.name} ends at {until}{last_s:g} s; "
+                f"give a time from 0 to below {last_s:g}{later}"
             )
 
     def __str__(self) -> str:

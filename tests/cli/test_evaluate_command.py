@@ -359,7 +359,11 @@ def test_resume_runs_what_is_missing_or_has_changed(suite: Path, tmp_path: Path)
 
 BAD_INPUT = {
     "--policy cubik": ["'cubik'", "did you mean cubic?"],
-    "--suite heldot": ["'heldot'", "did you mean heldout?", "name of a scenario"],
+    "--policy bbr:gama=3": ["no parameter 'gama'", "did you mean gamma?"],
+    "--suite heldot": ["'heldot'", "did you mean heldout?", "unknown suite, scenario"],
+    "--suite ebcc-flow-3": ["'ebcc-flow-3'", "did you mean ebcc-flows-3?"],
+    "--suite world": ["'world'", "did you mean worlds?"],
+    "--from-s 10 --until-s 5": ["from_s = 10", "until_s = 5", "a later until_s"],
     "--suite ebcc-single ebcc-single": ["two of the scenarios have the name 'ebcc-single'"],
     "--suite controlled.yaml": ["each flow names its controller"],
     "--suite ibcca-single": ["wifi", "ns3"],
