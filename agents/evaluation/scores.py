@@ -40,9 +40,9 @@ def score(
     Raises:
         TypeError: The environment is none of quicgym's with one agent, the policy is no function or
             knows the network, or `seeds` is a number.
-        ValueError: The environment's rewards are not those of an evaluation, or a policy of
-            `quicgym.load_policy` decides on something else, or at other times, than the
-            environment's agent.
+        ValueError: There are no seeds, the environment's rewards are not those of an evaluation,
+            or a policy of `quicgym.load_policy` decides on something else, or at other times, than
+            the environment's agent.
         ScenarioError: A seed or another option is not valid.
 
     Example:
@@ -70,6 +70,8 @@ def score(
         )
     if not isinstance(seeds, Iterable):
         raise TypeError(f"seeds = {seeds!r}: give the seeds, such as range(20)")
+    if not (seeds := list(seeds)):
+        raise ValueError("seeds: there are none; give at least one, such as range(20)")
     decisions = own.decisions
     if decisions.reward_interval_ms != REWARD_INTERVAL_MS:
         raise ValueError(

@@ -118,6 +118,8 @@ def test_what_has_no_score_of_an_evaluation_is_refused_with_the_remedy() -> None
     environment = gymnasium.make("quicgym/Window-v1", scenario=scenario)
     with pytest.raises(TypeError, match=r"seeds = 3: give the seeds, such as range\(20\)"):
         quicgym.score(environment, lambda observation: 6, 3)
+    with pytest.raises(ValueError, match=r"seeds: there are none; .* range\(20\)"):
+        quicgym.score(environment, lambda observation: 6, [])
     with pytest.raises(TypeError, match=r"policy = 'bbr': give quicgym.baseline\('bbr'\)"):
         quicgym.score(environment, "bbr")
     with pytest.raises(TypeError, match=r"model.predict\(observation, deterministic=True\)\[0\]"):
