@@ -196,6 +196,7 @@ def test_what_needs_an_extra_names_it() -> None:
     for line, (code, extra) in zip(done.stdout.splitlines(), NEEDS_AN_EXTRA.items(), strict=True):
         assert line.startswith("MissingExtraError "), (code, line)
         assert f"pip install '.[{extra}]'" in line, (code, line)
+        assert ("whl/cpu" in line) == (extra == "train"), (code, line)
 
 
 def test_a_command_names_the_extra_that_it_needs() -> None:

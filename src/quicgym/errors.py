@@ -42,9 +42,13 @@ class MissingExtraError(UserError, ImportError):
         """Says what needs the extra, a key of EXTRA_PACKAGES, and how to get it."""
         in_dev = extra not in {"sweep", "train", "examples"}
         command = "make setup" if in_dev else f"make setup EXTRAS=dev,{extra}"
+        first = (
+            "; without a GPU, first run `pip install torch --index-url "
+            "https://download.pytorch.org/whl/cpu`, because PyTorch with CUDA takes 6 GB"
+        )
         super().__init__(
             f"{what}; in a checkout of quicgym, install the extra `{extra}`: "
-            f"pip install '.[{extra}]', or `{command}`"
+            f"pip install '.[{extra}]', or `{command}`{first if extra == 'train' else ''}"
         )
         self._arguments = (what, extra)
 

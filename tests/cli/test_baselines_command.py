@@ -350,6 +350,8 @@ def test_version_and_help(quicgym: Command) -> None:
     text = quicgym("baselines", "--help").stdout
     assert "--resume" in text and "Examples" in text
     assert "$QUICGYM_PEER -R" in quicgym("link", "--help").stdout
+    for command in ("sweep", "attack"):
+        assert "the extra `sweep`" in " ".join(quicgym(command, "--help").stdout.split())
 
 
 def test_the_help_has_every_command_in_one_group(quicgym: Command) -> None:

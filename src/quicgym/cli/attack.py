@@ -79,7 +79,7 @@ def attack(
 
     Optuna searches among networks that training may draw. The worst one is then made as simple as
     possible and run with ten new seeds. You get that network (worst.yaml), its time series as a
-    picture (worst.png), and attack.json. The command needs the extra `train`;
+    picture (worst.png), and attack.json. The command needs the extra `sweep`;
     docs/how-to/hard-tests.md explains it.
     """
     from quicgym.agents.attack.attack import AGAINST, run_attack

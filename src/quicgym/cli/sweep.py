@@ -46,9 +46,9 @@ def sweep(
 
     Of a controller you get the best setting, how far the published one is from it, a sensitivity
     table and heat maps. Of a training you get the best policy; ASHA or population-based training
-    end bad trials early. Both run on Ray Tune, which needs the extra `train`, and write all trials
-    (trials.parquet), the best setting (sweep.json) and TensorBoard's hparams to DIR. Results of an
-    earlier sweep are moved to DIR/previous-<time>.
+    end bad trials early. Both run on Ray Tune, which needs the extra `sweep` (a training needs
+    `train`), and write all trials (trials.parquet), the best setting (sweep.json) and TensorBoard's
+    hparams to DIR. Results of an earlier sweep are moved to DIR/previous-<time>.
     """
     from quicgym.agents.tuning.sweeps import load_sweep
     from quicgym.agents.tuning.training_config import TrainingSweep
