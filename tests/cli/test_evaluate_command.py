@@ -341,7 +341,7 @@ def test_resume_runs_what_is_missing_or_has_changed(suite: Path, tmp_path: Path)
         arguments = {"seeds": 2, "resume": True, "directory": tmp_path / "out", **changes}
         return evaluate(["cubic"], suite, **arguments)
 
-    first = run()
+    first = run(resume=False)
     runs = tmp_path / "out/runs.jsonl"
     lines = runs.read_text().splitlines(keepends=True)
     runs.write_text("".join(lines[:-1]) + lines[-1][:30])  # killed in the middle of a line
