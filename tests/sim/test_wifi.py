@@ -215,7 +215,7 @@ LINK = {"rate_mbps": 15, "delay_ms": 10}
     [
         ({"bottleneck": LINK}, ["bottleneck = ", "wifi takes its place", "leave out wifi or"]),
         ({"reverse": LINK}, ["reverse = ", "wifi takes its place", "leave out wifi or reverse"]),
-        (wifi_with(standard="802.11ax"), ["wifi.standard = '802.11ax'", "'802.11n'"]),
+        (wifi_with(standard="802.11ax"), ["wifi.standard = '802.11ax'", "did you mean 802.11n"]),
         (wifi_with(mcs=8), ["wifi.mcs = 8", "give a whole number, 0 to 7"]),
         (wifi_with(wired={**WIRED, "trace": "x"}), ["wifi.wired.trace", "unknown field"]),
         ({"wifi": None}, ["bottleneck", "missing", "or wifi"]),

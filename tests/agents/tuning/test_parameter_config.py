@@ -108,7 +108,7 @@ def test_a_setting_is_found_again_as_a_policy() -> None:
             ["100,000,000 trials; 100,000 are the most", "fewer values"],
         ),
         ("search=random", ["samples: is missing"]),
-        ("objective=speed", ["objective = 'speed'", "'reward'"]),
+        ("objective=speed", ["objective = 'speed'", "reward"]),
         ("suite=validation", ["give either scenarios or suite"]),
         ("seeds", ["'seeds'", "write field=value"]),
         ("name.x=1", ["name is 'mine'", "no fields"]),
