@@ -201,7 +201,7 @@ def test_the_header_says_how_much_is_run_and_what_is_drawn(
         ([slow, fast], ["3 networks of each", "distributions slow, fast", "6 runs"]),
     ):
         done = quicgym("evaluate", *options, *suites)
-        header = " ".join(done.stdout.partition(", reward")[0].split())
+        header = " ".join(done.stdout.split()).partition(", reward")[0]
         assert all(count in header for count in counts), header
         (runs,) = re.findall(r"(\d+ runs) \(evaluation.json", done.stderr)
         assert header.endswith(runs)
