@@ -283,28 +283,23 @@ class Attack:
 
     def simplest(self, found: Comparison) -> Comparison:
         """Returns the simplest network that keeps half of a difference."""
-        part = self._parts[found.network.name]
-        enough = _KEPT * found.difference.value
         reached = [found.network]
         for steps_of in (simplify.parts, simplify.roundings):
-            while next_one := self._simpler(reached[-1], steps_of(reached[-1]), part, found):
+            while next_one := self._simpler(reached[-1], steps_of(reached[-1]), found):
                 reached.append(next_one)
         for network in reversed(reached):
             name = re.sub(r"[^\w.+-]", "-", f"worst-of-{split_alias(self.policy)[0]}", flags=re.A)
             named = network.model_copy(update={"name": name[:80], "description": ""})
             checked = self._judge(named, found.best, series=True)
-            if checked is not None and checked.difference.value <= enough:
+            if checked is not None and _keeps(checked, found):
                 return checked
         raise AssertionError("the network as found has the difference")
 
     def _simpler(
-        self,
-        network: Scenario,
-        steps: Mapping[str, simplify.Step],
-        part: str,
-        found: Comparison,
+        self, network: Scenario, steps: Mapping[str, simplify.Step], found: Comparison
     ) -> Scenario | None:
         """Returns the network after all steps that keep the difference, or after the first one."""
+        part = self._parts[found.network.name]
         after = {what: simplify.changed(network, step) for what, step in steps.items()}
         allowed = {
             what: each
@@ -334,8 +329,13 @@ class Attack:
         return [
             what
             for what, each in zip(networks, compared, strict=True)
-            if each is not None and each.difference.value <= _KEPT * found.difference.value
+            if each is not None and _keeps(each, found)
         ]
+
+
+def _keeps(simpler: Comparison, found: Comparison) -> bool:
+    """Returns whether a simpler network has enough of the difference that was found."""
+    return simpler.difference.value <= _KEPT * found.difference.value
 
 
 def attack_policy(
@@ -401,7 +401,7 @@ def attack_policy(
             }
         findings = Findings(
             ATTACK_FILE,
-            study.about(len(SEEDS)) | {"seeds": [*SEEDS]},
+            study.about(len(SEEDS), SEEDS.start),
             content,
             f"the results of {len(attack.trials)} trials",
             print_table=lambda document: print(words(document)),

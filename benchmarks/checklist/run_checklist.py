@@ -66,7 +66,7 @@ def run_checklist(
     study = Study(directory, RESULTS, command, workers, format, resume)
 
     def attacked(check: AttackCheck, outcome: Outcome) -> dict[str, Any]:
-        from quicgym.agents.attack.attack import Interrupted, attack_policy  # extra `train`
+        from quicgym.agents.attack.attack import Interrupted, attack_policy  # extra `sweep`
 
         folder = directory / ATTACK_FOLDER
         try:

@@ -51,13 +51,13 @@ class Study:
     format: str = "table"
     resume: bool = False
 
-    def about(self, seeds: int) -> dict[str, Any]:
+    def about(self, seeds: int, first_seed: int = 0) -> dict[str, Any]:
         """Returns what every result says of where it comes from."""
         return {
             "version": __version__,
             "commit": _core.commit,
             "command": self.command,
-            "seeds": list(range(seeds)),
+            "seeds": list(range(first_seed, first_seed + seeds)),
         }
 
     def interrupted(self, outcome: Outcome, jobs: Sequence[AnyJob]) -> bool:
