@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from quicgym.console import print_by_columns
+
 PROGRAM = """
 from quicgym.console import progress_bar
 
@@ -25,3 +29,13 @@ def test_a_pipe_gets_no_progress_bar_also_from_jupyter() -> None:
         check=True,
     )
     assert done.stderr == ""
+
+
+def test_a_table_of_a_long_name_cuts_neither_the_name_nor_a_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name, interval = "bbr:" + "gain=1," * 40, "0.9607 to 0.9703"
+    print_by_columns(["policy", "IQM", "95% interval"], [[name, "0.9655", interval]])
+    printed = capsys.readouterr().out
+    assert name in printed
+    assert interval in printed

@@ -80,7 +80,6 @@ def print_by_columns(
         max(cell_len(line) for text in (heading, *cells) for line in text.split("\n"))
         for heading, *cells in zip(headings, *rows, strict=True)
     ]
-    console = wide_console()
     first = 1
     while first < len(headings):
         last, used = first + 1, columns[0] + 2 + columns[first]
@@ -94,8 +93,8 @@ def print_by_columns(
         for row in rows:
             table.add_row(row[0], *row[first:last])
         if first > 1:
-            console.print()
-        console.print(table)
+            print()
+        print_whole(table)
         first = last
 
 
