@@ -31,6 +31,7 @@ public:
 
     // Removes what it has of [begin, end) and returns how much that was.
     std::uint64_t erase(std::uint64_t begin, std::uint64_t end) {
+        if (begin >= end) return 0;
         auto range = std::lower_bound(ranges_.begin(), ranges_.end(), begin,
                                       [](const Range& one, std::uint64_t v) { return one.end <= v; });
         std::uint64_t removed = 0;
