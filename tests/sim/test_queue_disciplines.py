@@ -251,6 +251,23 @@ def test_half_a_bdp_is_the_explicit_limit(
     assert len(other) != len(expected)
 
 
+def test_codel_still_drops_after_73_minutes_where_32_bits_of_its_clock_are_full() -> None:
+    flow = {"controller": "external", "parameters": {"window_bytes": 60_000}, "count": 6}
+    link = {"rate_mbps": 2, "delay_ms": 10, "queue": {"limit": 1000, "discipline": "codel"}}
+    scenario = {
+        "name": "long", "duration_s": 4600, "access": {"rate_mbps": 100, "delay_ms": 5},
+        "bottleneck": link, "flows": [flow],
+    }  # fmt: skip
+    run = quicgym.run(
+        Scenario.model_validate(scenario), trace_interval_ms=None, marks_s=[4000, 4100, 4450, 4550]
+    )
+    before, after = (
+        sum(total["dropped_packets"] for total in run.over(*window).totals)
+        for window in ((4000, 4100), (4450, 4550))
+    )
+    assert after > 0.8 * before > 1000
+
+
 def test_every_link_has_its_own_rate_and_the_lowest_base_rtt() -> None:
     bdp = {"limit": 2, "unit": "bdp"}
     scenario = path(

@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    using Ticks = std::uint32_t;  // 1.024 µs
+    using Ticks = std::uint64_t;  // 1.024 µs; ns-3's 32 bits are full after 73 minutes
 
     static Ticks ticks(Time time) { return static_cast<Ticks>(time >> 10); }
 
