@@ -98,7 +98,8 @@ void Copa::on_ack(const AckEvent& event) {
 void Copa::respond_to_loss(const AckEvent& event) {
     acked_packets_ += event.newly_acked_packets;
     const std::uint64_t packets = acked_packets_ + lost_packets_;
-    if (packets <= kLossRatePackets ||
+    // An ACK without an RTT sample, as reordering brings them, does not say how long two RTTs are.
+    if (packets <= kLossRatePackets || event.measured_rtt == 0 ||
         event.now <= judged_time_ + static_cast<Time>(rtts(kLossRateRtts, event.measured_rtt)))
         return;
     if (static_cast<double>(lost_packets_) > kHighLossRate * static_cast<double>(packets))

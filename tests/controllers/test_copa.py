@@ -236,6 +236,17 @@ def test_the_loss_rate_is_judged_after_two_round_trip_times():
     assert packets(driver) == pytest.approx(28)
 
 
+def test_acks_without_an_rtt_sample_do_not_judge_the_loss_rate_at_once():
+    driver = in_avoidance(40)
+    lossy_round(driver, 0, 21)
+    for _ in range(4):
+        driver.loss(20 * DATAGRAM, after=MILLISECOND)
+        driver.ack(
+            21 * DATAGRAM, after=MILLISECOND, measured_rtt=0, min_rtt=RTT, app_limited=True
+        )
+    assert packets(driver) == 40
+
+
 def test_the_response_to_a_high_loss_rate_can_be_switched_off():
     driver = in_avoidance(40, loss_response=0)
     lossy_round(driver, 30, 10)
