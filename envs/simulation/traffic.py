@@ -141,11 +141,12 @@ def burst_times_s(scenario: Scenario) -> list[tuple[float, float]]:
     found: list[tuple[float, float]] = []
     for _, flow in scenario.single_flows():
         if isinstance(bursts := flow.application, Bursts):
-            left_s = scenario.duration_s - flow.start_s
+            stop_s = scenario.duration_s if flow.stop_s is None else flow.stop_s
+            left_s = stop_s - flow.start_s
             count = min(bursts.burst_count, math.ceil(left_s / bursts.burst_period_s))
             begins = (flow.start_s + number * bursts.burst_period_s for number in range(count))
             found += [
-                (begin, min(begin + bursts.burst_duration_s, scenario.duration_s))
+                (begin, min(begin + bursts.burst_duration_s, stop_s))
                 for begin in begins
             ]
     merged: list[tuple[float, float]] = []

@@ -191,7 +191,7 @@ void bind_wire(nb::module_& module) {
         .def(
             "__init__",
             [](quic::Receiver* receiver, const Flow& flow, Time start) {
-                new (receiver) quic::Receiver(flow, start, quic::make_client(flow.application, 0, 0));
+                new (receiver) quic::Receiver(flow, start, quic::make_client(flow, 0, 0));
             },
             nb::arg("flow"), nb::arg("start") = 0);
     nb::class_<quic::MediaEncoder>(module, "MediaEncoder", "See sim/quic/media_encoder.hpp.")

@@ -30,7 +30,7 @@ struct NativeSimulation::Hosts {
     Hosts(const Flow& flow, std::size_t index, std::uint64_t seed, Time start_time)
         : start(start_time),
           sender(flow, index, seed, start_time),
-          receiver(flow, start_time, quic::make_client(flow.application, index, seed)) {
+          receiver(flow, start_time, quic::make_client(flow, index, seed)) {
         sender.show_frames_to(receiver.client());
     }
     Hosts(const Hosts& other)

@@ -87,7 +87,7 @@ private:
 // buffer has no room for another. Playing begins with the first chunk, and stops while the buffer is empty.
 class Video final : public Client {
 public:
-    explicit Video(const Application& application) : video_(application) {}
+    Video(const Application& application, Time stop) : video_(application), stop_(stop) {}
     std::unique_ptr<Client> clone() const override { return std::make_unique<Video>(*this); }
 
     void start(Time now) override { ask(now); }
@@ -118,8 +118,9 @@ private:
         next_timeout_ = now + std::max<Time>(0, excess);
     }
     void play_until(Time now) {
-        const Time elapsed = now - played_until_;
-        played_until_ = now;
+        const Time until = std::min(now, stop_);  // nobody waits for the video of a flow that has stopped
+        const Time elapsed = until - played_until_;
+        played_until_ = until;
         if (!started_) return;
         const Time played = std::min(elapsed, buffered_);
         buffered_ -= played;
@@ -128,6 +129,7 @@ private:
     }
 
     Application video_;
+    Time stop_;
     std::size_t rate_ = 0;
     bool started_ = false;
     Time buffered_ = 0;  // of video, at played_until_
@@ -171,8 +173,8 @@ std::size_t choose_rate(const Application& video, std::size_t previous, Time buf
     return previous;
 }
 
-std::unique_ptr<Client> make_client(const Application& application, std::size_t flow_index,
-                                    std::uint64_t seed) {
+std::unique_ptr<Client> make_client(const Flow& flow, std::size_t flow_index, std::uint64_t seed) {
+    const Application& application = flow.application;
     switch (application.kind) {
         case ApplicationKind::request_response:
             return std::make_unique<RequestResponse>(application,
@@ -180,7 +182,7 @@ std::unique_ptr<Client> make_client(const Application& application, std::size_t 
         case ApplicationKind::web_page:
             return std::make_unique<WebPage>(application);
         case ApplicationKind::video:
-            return std::make_unique<Video>(application);
+            return std::make_unique<Video>(application, flow.stop);
         case ApplicationKind::real_time_media:
             return std::make_unique<Viewer>();
         case ApplicationKind::bulk:

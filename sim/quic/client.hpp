@@ -58,8 +58,7 @@ private:
 };
 
 // Null: the flow's application writes by itself. `flow_index` and `seed` give its random stream.
-std::unique_ptr<Client> make_client(const Application& application, std::size_t flow_index,
-                                    std::uint64_t seed);
+std::unique_ptr<Client> make_client(const Flow& flow, std::size_t flow_index, std::uint64_t seed);
 
 // Huang et al., "A Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, section 4, algorithm 1 (BBA-0):
 // which of the ascending rates the next chunk has, by the rate of the one before and by what the buffer

@@ -64,7 +64,7 @@ public:
         : input_(input),
           flow_(make_flow(input)),
           sender_(flow_, 0, 1, 0),
-          receiver_(flow_, 0, quic::make_client(flow_.application, 0, 1)) {}
+          receiver_(flow_, 0, quic::make_client(flow_, 0, 1)) {}
 
     void run() {
         poll();

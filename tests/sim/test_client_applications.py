@@ -231,6 +231,12 @@ def test_a_fast_link_plays_at_the_highest_rate_and_a_slow_one_stalls_for_what_it
     assert metrics["rebuffering_percent"] == pytest.approx(50, abs=4)
 
 
+def test_a_player_stalls_no_longer_once_its_flow_has_stopped():
+    stopped = {"application": PLAYER, "controller": "newreno", "stop_s": 20.0}
+    metrics = run(scenario_of(flows=[stopped], duration_s=100.0)).metrics
+    assert metrics["rebuffering_percent"] == 0
+
+
 # ---- metrics and fields --------------------------------------------------------------------
 
 

@@ -206,6 +206,14 @@ def test_goodput_during_bursts_is_what_they_leave() -> None:
     assert outcome["burst_one_way_delay_ms"] > outcome["flows"][0]["mean_one_way_delay_ms"]
 
 
+def test_no_burst_comes_after_its_flow_has_stopped() -> None:
+    fields = with_bursts().model_dump()
+    fields["flows"][1]["stop_s"] = 4
+    scenario = Scenario.model_validate(fields)
+    run = quicgym.run(scenario, "cubic", marks_s=[2, 3])
+    assert run.metric("burst_goodput_mbps") == pytest.approx(run.over(2, 3).flows[0].goodput_mbps)
+
+
 def test_goodput_during_bursts_is_that_of_its_windows() -> None:
     scenario = with_bursts()
     run = quicgym.run(scenario, "cubic", marks_s=[2, 3, 5, 6])
