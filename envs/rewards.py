@@ -65,8 +65,9 @@ class Reward:
         if self.name not in REWARDS:
             raise ValueError(f"unknown reward {self.name!r}; {closest(self.name, REWARDS)}")
         for field in ("loss_weight", "fairness_weight", "delay_weight"):
-            if not np.isfinite(getattr(self, field)):
-                raise ValueError(f"{field} = {getattr(self, field)}: give a finite number")
+            weight = getattr(self, field)
+            if not isinstance(weight, int | float | np.number) or not np.isfinite(weight):
+                raise ValueError(f"{field} = {weight!r}: give a finite number")
 
     def to_core(self) -> _core.RewardSettings:
         """Fills the C++ structure."""

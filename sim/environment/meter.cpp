@@ -69,7 +69,7 @@ constexpr std::array<InfoColumn, 20> kInfoColumns{{
      [](const Reading& r) { return r.meter.mean().rtt_seconds() * 1e3; }},
     {"rtt_ratio",
      "mean of RTT sample / that flow's minimum, of a longer decision over its intervals; NaN before the first",
-     [](const Reading& r) { return r.meter.mean().has_rtt() ? r.total.rtt_ratio : kNotMeasured; }},
+     [](const Reading& r) { return r.meter.mean().rtt_ratio(); }},
     {"queue_packets", "waiting before the bottleneck now, in a chain before all hops",
      [](const Reading& r) { return static_cast<double>(r.queue.packets); }},
     {"queue_bytes", "the same in bytes", [](const Reading& r) { return static_cast<double>(r.queue.bytes); }},
@@ -292,6 +292,7 @@ void Meter::measure(const Watched& run, Time from) {
     total.jain = jain.value();
     total.rtt_seconds = rtt_samples > 0.0 ? rtt_sum / rtt_samples : outcome_.rtt_seconds;
     total.rtt_ratio = rtt_samples > 0.0 ? rtt_ratio_sum / rtt_samples : outcome_.rtt_ratio;
+    total.power = total.throughput_share / total.rtt_ratio;
     outcome_ = total;
 
     // A flow's own share is measured against an equal part of the link, in a chain against its max-min fair
@@ -302,6 +303,7 @@ void Meter::measure(const Watched& run, Time from) {
                                             static_cast<double>(std::max<std::uint64_t>(1, active_flows_));
         }
         flow.outcome.jain = total.jain;
+        flow.outcome.power = flow.outcome.throughput_share / flow.outcome.rtt_ratio;
     }
     if (!settings_.records) return;
     times_.push_back(now);

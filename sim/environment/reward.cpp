@@ -13,8 +13,7 @@ double reward(const RewardSettings& settings, const Outcome& outcome) {
             return outcome.throughput_share - settings.loss_weight * outcome.loss_rate -
                    settings.delay_weight * (outcome.rtt_ratio - 1.0);
         case RewardKind::power:
-            // Kleinrock's power, throughput / delay, over its best value on this path.
-            return outcome.throughput_share / outcome.rtt_ratio;
+            return outcome.power;
     }
     return 0.0;
 }
@@ -26,8 +25,12 @@ void MeanOutcome::add(const Outcome& outcome, double seconds) {
     sum_.jain += seconds * outcome.jain;
     sum_.rtt_seconds += seconds * outcome.rtt_seconds;
     sum_.rtt_ratio += seconds * outcome.rtt_ratio;
+    sum_.power += seconds * outcome.power;
     seconds_ += seconds;
-    if (outcome.rtt_seconds > 0.0) seconds_with_rtt_ += seconds;
+    if (outcome.rtt_seconds > 0.0) {
+        seconds_with_rtt_ += seconds;
+        ratio_with_rtt_ += seconds * outcome.rtt_ratio;
+    }
     last_ = outcome;
     ++count_;
 }
@@ -39,12 +42,18 @@ Outcome MeanOutcome::value() const {
             .loss_rate = sum_.loss_rate / seconds_,
             .jain = sum_.jain / seconds_,
             .rtt_seconds = sum_.rtt_seconds / seconds_,
-            .rtt_ratio = sum_.rtt_ratio / seconds_};
+            .rtt_ratio = sum_.rtt_ratio / seconds_,
+            .power = sum_.power / seconds_};
 }
 
 double MeanOutcome::rtt_seconds() const {
     if (!has_rtt()) return std::numeric_limits<double>::quiet_NaN();
     return count_ == 1 ? last_.rtt_seconds : sum_.rtt_seconds / seconds_with_rtt_;
+}
+
+double MeanOutcome::rtt_ratio() const {
+    if (!has_rtt()) return std::numeric_limits<double>::quiet_NaN();
+    return count_ == 1 ? last_.rtt_ratio : ratio_with_rtt_ / seconds_with_rtt_;
 }
 
 }  // namespace quicgym::environment

@@ -16,6 +16,7 @@ struct Outcome {
     double rtt_seconds =
         0.0;  // mean of the senders' samples; without new ones the last mean, 0 before the first
     double rtt_ratio = 1.0;  // mean of sample / that flow's minimum
+    double power = 0.0;      // Kleinrock's, throughput / delay, over its best value on this path
 };
 
 enum class RewardKind : std::uint8_t { fair_throughput, delay, power };
@@ -50,6 +51,7 @@ public:
     Outcome value() const;
     // Over the outcomes after the first RTT sample; NaN without one.
     double rtt_seconds() const;
+    double rtt_ratio() const;
     bool has_outcomes() const { return count_ > 0; }
     bool has_rtt() const { return seconds_with_rtt_ > 0.0; }
 
@@ -58,6 +60,7 @@ private:
     Outcome sum_{.jain = 0.0, .rtt_ratio = 0.0};
     double seconds_ = 0.0;
     double seconds_with_rtt_ = 0.0;
+    double ratio_with_rtt_ = 0.0;  // sum of ratio * seconds since the first RTT sample
     std::uint64_t count_ = 0;
 };
 

@@ -71,6 +71,30 @@ def test_named_rewards_are_their_formulas(name):
         assert reward == pytest.approx(FORMULAS[name](info))
 
 
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_long_decision_earns_what_short_ones_earn_on_the_same_network(name):
+    flow = Flow(start_s=0.1, application={"kind": "on-off", "rate_mbps": 20, "on_s": 1, "off_s": 2})
+    scenario = helper.scenario(flow_list=(flow,), duration_s=8)
+
+    def earned(decision_interval_ms):
+        rows, _ = play(scenario, name, decision_interval_ms=decision_interval_ms)
+        return sum(reward * info["step_s"] for _, reward, _, _, info in rows[1:])
+
+    assert earned(2000) == pytest.approx(earned(100))
+
+
+def test_the_rtt_ratio_of_a_long_decision_begins_with_the_first_sample():
+    scenario = helper.scenario(flow_list=(Flow(),)).model_copy(
+        update={"bottleneck": Link(rate_mbps=10, delay_ms=290)}
+    )
+    short = [row[4] for row in play(scenario, decision_interval_ms=100)[0][1:21]]
+    (long,) = [row[4] for row in play(scenario, decision_interval_ms=2000)[0][1:2]]
+    assert long["time_s"] == pytest.approx(short[-1]["time_s"])
+    measured = [info["rtt_ratio"] for info in short if not np.isnan(info["rtt_ratio"])]
+    assert 5 < len(measured) < 18
+    assert long["rtt_ratio"] == pytest.approx(np.mean(measured))
+
+
 def test_weights_are_taken():
     reward = Reward("fair-throughput", loss_weight=2, fairness_weight=3)
     for _, reward_, _, _, i in play(helper.scenario(flows=2), reward)[0][1:]:
@@ -87,6 +111,8 @@ def test_the_weight_of_delay_is_taken():
         assert reward_ == pytest.approx(expected)
     with pytest.raises(ValueError, match="delay_weight = inf: give a finite number"):
         Reward("delay", delay_weight=float("inf"))
+    with pytest.raises(ValueError, match="loss_weight = '5': give a finite number"):
+        Reward("delay", loss_weight="5")
 
 
 def test_a_function_of_the_terms_is_a_reward():
