@@ -329,6 +329,11 @@ class EpisodeSource:
                     f"{scenario.name}: flow {name} is ns-3's TCP, which no agent can control; "
                     "name a QUIC flow with flow="
                 )
+            if flow.direction == "backward":
+                raise ScenarioError(
+                    f"{scenario.name}: flow {name} goes backward, and rewards are of forward flows; "
+                    "name a forward flow with flow="
+                )
         return tuple(chosen)
 
 

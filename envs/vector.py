@@ -363,7 +363,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
                 f"{len(seeds)} seeds for {self.simulations} simulations; give one for each, or one"
             )
         known = bool(self._generators)
-        generators = []
+        generators, taken = [], list(self._seeds)
         for row, value in enumerate(seeds):
             if value is None and known:
                 generators.append(self._generators[row])
@@ -371,9 +371,9 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             if value is not None:
                 check_number(f"seed of simulation {row}", value, 0, 2**64 - 1, whole=True)
                 value = int(value)
-            generator, self._seeds[row] = seeding.np_random(value)
+            generator, taken[row] = seeding.np_random(value)
             generators.append(generator)
-        self._generators = generators
+        self._generators, self._seeds = generators, taken
 
     def _begin(self, which: np.ndarray) -> None:
         simulations = np.flatnonzero(which).tolist()

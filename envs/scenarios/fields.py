@@ -16,6 +16,8 @@ from quicgym.validation import StrictModel, problem
 
 SHORTEST_S = 1e-6
 """Shortest duration of a simulation, an episode and a flow's time in it."""
+LONGEST_S = 1e6
+"""Longest time of a scenario, in s."""
 LINK_HEADER_BYTES = 30
 """UDP 8, IPv4 20 and PPP 2: what a datagram's size on the wire has on top."""
 
@@ -49,9 +51,9 @@ RateOrZeroMbps = Annotated[
 ]
 DelayMs = Annotated[float, within(0, 60_000, "a number of milliseconds, 0 to 60000")]
 PeriodMs = Annotated[float, within(0.001, 60_000, "a number of milliseconds, 0.001 to 60000")]
-MomentS = Annotated[float, within(0, 1e6, "a number of seconds from the start, 0 or more")]
+MomentS = Annotated[float, within(0, LONGEST_S, "a number of seconds from the start, 0 or more")]
 DurationS = Annotated[
-    float, within(SHORTEST_S, 1e6, "a number of seconds above 0, at most 1000000")
+    float, within(SHORTEST_S, LONGEST_S, "a number of seconds above 0, at most 1000000")
 ]
 Probability = Annotated[float, within(0, 1, "a probability from 0 to 1")]
 PositiveInteger = Annotated[int, within(1, 2**53, "a whole number, 1 or more")]

@@ -22,7 +22,7 @@ from quicgym.envs.scenarios.engines import (
     check_capabilities,
     check_records_events,
 )
-from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.fields import LONGEST_S, ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import (
@@ -34,6 +34,7 @@ from quicgym.envs.simulation.engine import Ns3Module
 from quicgym.envs.simulation.run_size import check_size
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS, Series
 from quicgym.errors import UserError
+from quicgym.validation import check_number
 from quicgym.yaml_files import closest
 
 MODES: tuple[str, ...] = _core.MODES
@@ -232,11 +233,11 @@ class Simulation:
         is_whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
         if not is_whole or not 0 <= seed < 2**64:
             raise ScenarioError(f"seed = {seed!r}: give a whole number from 0 to 2**64 - 1")
-        if trace_interval_ms is not None and trace_interval_ms < 1e-6:
-            raise ScenarioError(
-                f"trace_interval_ms = {trace_interval_ms}: is not a nanosecond; None switches "
-                "traces off"
-            )
+        if trace_interval_ms is not None:
+            try:
+                check_number("trace_interval_ms", trace_interval_ms, 1e-6, LONGEST_S * 1e3)
+            except ValueError as error:
+                raise ScenarioError(f"{error}, or None for no traces") from None
         check_size(scenario, trace_interval_ms)
         chosen = resolve_controllers(scenario, controllers)
         warn_of_idle_ecn(scenario, chosen)
@@ -280,10 +281,11 @@ class Simulation:
         """Processes every event up to and at `time_s`, in s from the start of the simulation.
 
         Raises:
-            ValueError: The time has passed already.
+            ValueError: The time has passed already, or is none.
             ControllerError: A controller in Python failed. The simulation has ended then: what it
                 measured can be read, and running on raises RuntimeError.
         """
+        check_number("time_s", time_s, 0, LONGEST_S)
         until = nanoseconds(time_s)
         if self._meter is None and self.marks is not None and until >= self.begin:
             self._meter = _core.Meter(

@@ -301,6 +301,10 @@ def test_the_agent_has_the_first_open_flow_or_the_one_named(make):
     assert observation[-13:].tolist() == [0.0] * 13
     with pytest.raises(ScenarioError, match="no flow 'third'; .*theirs, first, second"):
         make("quicgym/Tuning-v1", scenario=scenario, flow="third")
+    back = Flow(name="back", controller="cubic", direction="backward")
+    scenario = helper.scenario(flow_list=(*flows, back))
+    with pytest.raises(ScenarioError, match="flow back goes backward, .*name a forward flow"):
+        make("quicgym/Tuning-v1", scenario=scenario, flow="back")
 
 
 def test_decisions_follow_the_round_trip_time_where_asked(make):

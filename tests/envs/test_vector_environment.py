@@ -83,6 +83,10 @@ def test_seeds_by_list_are_the_single_environments():
     assert vector.episode_seeds()[2] == single.episode_seed
     with pytest.raises(ValueError, match="2 seeds for 3 simulations"):
         vector.reset(seed=[1, 2])
+    seeds = vector.np_random_seed
+    with pytest.raises(ValueError, match="seed of simulation 2 = -1"):
+        vector.reset(seed=[9, 9, -1])
+    assert vector.np_random_seed == seeds
     # A row's seed does not depend on how many there are, nor follow from its neighbour's seed.
     assert len({row_seed(seed, row) for seed in range(20) for row in range(20)}) == 400
 

@@ -113,6 +113,8 @@ def test_deliveries(engine: str) -> None:
         ),
         ({"trace_interval_ms": -1}, "trace_interval_ms = -1"),
         ({"trace_interval_ms": 1e-7}, "trace_interval_ms = 1e-07"),
+        ({"trace_interval_ms": float("nan")}, "trace_interval_ms = nan: give a number from"),
+        ({"trace_interval_ms": "10"}, "trace_interval_ms = '10': give a number from"),
         ({"seed": -1}, "seed = -1"),
         ({"pcap_prefix": "x"}, "cannot do pcap_prefix; use the engine ns3"),
     ],
