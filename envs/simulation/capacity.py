@@ -9,7 +9,9 @@ from quicgym.envs.scenarios.conversion import nanoseconds, network
 from quicgym.envs.scenarios.model import Scenario
 
 STEP = 1_000_000
-"""ns, between two moments at which a changing capacity is looked at."""
+"""ns, between two moments at which a changing capacity is looked at, where a run is short."""
+MOST_STEPS = 1_000_000
+"""A longer run has longer steps, so that the moments fit in memory."""
 LONGEST_DELAY_S = 30.0
 """Longest delay of what waits at the end of a run; with more it counts as never sent."""
 
@@ -48,7 +50,9 @@ class BottleneckCapacity:
             return np.full(len(waiting), np.nan)
         if self._rate_mbps is not None:
             return waiting * 8e-3 / self._rate_mbps
-        grid = np.arange(0, nanoseconds(self._end_s) + STEP, STEP)
+        end = nanoseconds(self._end_s)
+        step = max(STEP, end // MOST_STEPS)
+        grid = np.arange(0, end + step, step)
         sent = np.cumsum(_core.capacity_bytes(self._core, self._hop, grid.tolist()))
         now = np.interp(times, grid, sent)
         # Where nothing is sent for a while, keep only the last moment of the pause.
