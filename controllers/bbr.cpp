@@ -420,10 +420,10 @@ void Bbr::apply_parameters(BbrParameters&& parameters) {
     derived_.rtprop_window = static_cast<Time>(parameters_.rtprop_window_s * 1e9);
     derived_.probe_rtt_duration = static_cast<Time>(parameters_.probe_rtt_duration_ms * 1e6);
     derived_.window_rule = parameters_.gamma < kInfinity;
-    derived_.loss_needs_queue = parameters_.loss_needs_queue >= 0.5;
-    derived_.stored_window = parameters_.stored_window >= 0.5;
-    derived_.conservation_round = parameters_.conservation_round >= 0.5;
-    derived_.rtprop_follows = parameters_.alpha == 0.0 || parameters_.smoothing_updates_rtprop >= 0.5;
+    derived_.loss_needs_queue = is_on(parameters_.loss_needs_queue);
+    derived_.stored_window = is_on(parameters_.stored_window);
+    derived_.conservation_round = is_on(parameters_.conservation_round);
+    derived_.rtprop_follows = parameters_.alpha == 0.0 || is_on(parameters_.smoothing_updates_rtprop);
 }
 
 void Bbr::set_parameters(const ParameterValues& values) {

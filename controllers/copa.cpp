@@ -90,7 +90,7 @@ void Copa::on_ack(const AckEvent& event) {
     } else if (!event.app_limited) {  // RFC 9002 7.8: no growth while underutilised
         window_ += step * acked_packets;
     }
-    if (parameters_.loss_response >= 0.5) respond_to_loss(event);
+    if (is_on(parameters_.loss_response)) respond_to_loss(event);
     publish();
 }
 
@@ -130,7 +130,7 @@ void Copa::update_mode(const AckEvent& event) {
     const double threshold = std::max(parameters_.nearly_empty_share * oscillation, resolution);
     if (!has_rtt() || static_cast<double>(queueing_delay()) <= threshold) nearly_empty_time_ = event.now;
     const auto nearly_empty_for = static_cast<std::uint64_t>(event.now - nearly_empty_time_);
-    competitive_ = parameters_.competitive_mode >= 0.5 &&
+    competitive_ = is_on(parameters_.competitive_mode) &&
                    nearly_empty_for > rtts(parameters_.nearly_empty_rtts, event.smoothed_rtt);
     if (!competitive_) {
         inverse_delta_ = 1.0 / parameters_.delta;

@@ -33,10 +33,6 @@ const ParameterTable<CubicParameters>& table() {
     return rows;
 }
 
-bool is_on(double value) {
-    return value >= 0.5;
-}
-
 // Linux, net/ipv4/tcp_cubic.c, bictcp_update: `cnt` is at most 20 while `last_max_cwnd` is 0. Each
 // acknowledged segment then adds at least a twentieth, 5% of the window per round trip, because the flat
 // start of the curve would take long to find the capacity that HyStart has left unused.

@@ -106,7 +106,7 @@ void DelayedUpdate::end_period(const AckEvent& event) {
             const double share = 1.0 - event.random->uniform();  // equation 4: in (0, 1]
             resume_time_ = event.now + static_cast<Time>(share * static_cast<double>(event.min_rtt));
             if (fully_used) {
-                controller_->scale_window(parameters_.theta, parameters_.theta_ends_slow_start >= 0.5);
+                controller_->scale_window(parameters_.theta, is_on(parameters_.theta_ends_slow_start));
             }
         } else if (!used && std::abs(jitter) < jitter_threshold_) {
             suspended_ = false;

@@ -9,7 +9,6 @@ namespace quicgym {
 
 namespace {
 
-constexpr double kPacingGain = 1.25;  // RFC 9002 7.7
 
 const ParameterTable<ExternalParameters>& table() {
     using P = ExternalParameters;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "controllers/window_pacing.hpp"
+
 namespace quicgym {
 
 namespace {
@@ -10,7 +12,6 @@ constexpr Time kShortestPeriod = 10 * kSecond;
 constexpr Time kPeriodRoundTrips = 100;
 constexpr double kCalm = 1.1;
 constexpr Time kCalmSlack = kMillisecond;
-constexpr double kPacingGain = 1.25;
 
 }  // namespace
 

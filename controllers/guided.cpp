@@ -61,8 +61,6 @@ private:
     Time min_rtt_ = 0;
 };
 
-constexpr double kPacingGain = 1.25;          // RFC 9002 7.7
-constexpr double kSlowStartPacingGain = 2.0;  // as NewReno's here
 constexpr double kFullRttRatio = 1.5;
 constexpr int kEnoughSamples = 8;  // as RFC 9406 4.2, N_RTT_SAMPLE
 constexpr double kFullLossRate = 0.1;

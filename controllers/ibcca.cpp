@@ -123,10 +123,6 @@ BbrParameters bbr_defaults() {
     return parameters;
 }
 
-bool is_on(double value) {
-    return value >= 0.5;
-}
-
 // By squaring: std::pow differs between C libraries and processors.
 double power(double base, std::uint64_t exponent) {
     double result = 1.0;

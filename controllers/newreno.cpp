@@ -64,7 +64,7 @@ void NewReno::on_ack(const AckEvent& event) {
                           event.now != last_reduction_;
     if (in_slow_start()) {
         slow_start(event, may_grow);
-    } else if (may_grow && parameters_.growth_per_ack >= 0.5) {
+    } else if (may_grow && is_on(parameters_.growth_per_ack)) {
         window_bytes_ +=
             std::max<std::uint64_t>(1, max_datagram_bytes_ * max_datagram_bytes_ / window_bytes_);
     } else if (may_grow) {
@@ -80,7 +80,7 @@ void NewReno::on_ack(const AckEvent& event) {
 
 void NewReno::slow_start(const AckEvent& event, bool may_grow) {
     const std::uint64_t counted_bytes =
-        parameters_.growth_per_ack >= 0.5 ? max_datagram_bytes_ : event.newly_acked_bytes;
+        is_on(parameters_.growth_per_ack) ? max_datagram_bytes_ : event.newly_acked_bytes;
     const bool first = slow_start_threshold_ == kNoThreshold;
     if (may_grow) {
         const double grown =
@@ -105,13 +105,13 @@ void NewReno::on_ecn(const EcnEvent& event) {
 
 // RFC 9002 B.6, OnCongestionEvent.
 void NewReno::congestion_event(Time now, Time sent_time, std::uint64_t flight_bytes) {
-    if (parameters_.reduction_per_ack >= 0.5) {
+    if (is_on(parameters_.reduction_per_ack)) {
         last_reduction_ = now;
     } else {
         if (recovery_.covers(sent_time)) return;
         recovery_.begin(now);
     }
-    const std::uint64_t reduced = parameters_.flight_size >= 0.5 ? flight_bytes : window_bytes_;
+    const std::uint64_t reduced = is_on(parameters_.flight_size) ? flight_bytes : window_bytes_;
     slow_start_threshold_ =
         static_cast<std::uint64_t>(static_cast<double>(reduced) * parameters_.loss_reduction_factor);
     window_bytes_ = std::max(slow_start_threshold_, kMinimumWindowDatagrams * max_datagram_bytes_);

@@ -13,6 +13,11 @@
 
 namespace quicgym {
 
+// Whether a parameter that switches a rule on or off, 1 or 0, has it on.
+inline bool is_on(double value) {
+    return value >= 0.5;
+}
+
 template <typename Parameters>
 struct ParameterRow {
     ParameterSpecification specification;  // default_value stays empty: the structure holds it

@@ -14,9 +14,12 @@ namespace quicgym {
 
 enum class SlowStart { standard, hystart_plus_plus, hystart_linux };
 inline const std::vector<std::string> kSlowStarts = {"standard", "hystart++", "hystart-linux"};
-// Whether this value of the parameter `slow_start` is that choice.
+// The choice that this value of the parameter `slow_start` is.
+inline SlowStart slow_start_of(double parameter) {
+    return static_cast<SlowStart>(static_cast<int>(parameter + 0.5));
+}
 inline bool is_slow_start(double parameter, SlowStart choice) {
-    return static_cast<SlowStart>(static_cast<int>(parameter + 0.5)) == choice;
+    return slow_start_of(parameter) == choice;
 }
 inline constexpr char kSlowStartDescription[] =
     "What ends slow start before a loss: nothing (standard), a rise of the RTT (hystart++), that or a long train "
@@ -143,13 +146,13 @@ class SlowStartExit {
 public:
     // How many bytes an acknowledged byte adds to the window.
     double growth(double parameter, bool first) const {
-        return first && kind(parameter) == SlowStart::hystart_plus_plus ? plus_plus_.growth() : 1.0;
+        return first && slow_start_of(parameter) == SlowStart::hystart_plus_plus ? plus_plus_.growth() : 1.0;
     }
 
     // With every ACK in slow start. Returns whether the window is to be the threshold.
     bool on_ack(double parameter, bool first, const AckEvent& event, double window_packets,
                 double pacing_rate) {
-        switch (kind(parameter)) {
+        switch (slow_start_of(parameter)) {
             case SlowStart::standard:
                 return false;
             case SlowStart::hystart_plus_plus:
@@ -170,10 +173,6 @@ public:
     }
 
 private:
-    static SlowStart kind(double parameter) {
-        return static_cast<SlowStart>(static_cast<int>(parameter + 0.5));
-    }
-
     HyStartPlusPlus plus_plus_;
     LinuxHyStart linux_;
 };

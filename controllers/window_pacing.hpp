@@ -29,6 +29,10 @@ private:
     bool active_ = false;
 };
 
+// N in RFC 9002 7.7, for controllers without a parameter for it; in slow start as NewReno has it by default.
+inline constexpr double kPacingGain = 1.25;
+inline constexpr double kSlowStartPacingGain = 2.0;
+
 // RFC 9002 7.7: rate = N * congestion_window / smoothed_rtt.
 class WindowPacing {
 public:

@@ -101,6 +101,8 @@ struct Shaper {
     QUICGYM_FIELDS(Shaper, rate_bits_per_second, burst_bytes)
 };
 
+inline constexpr std::uint64_t kOpportunityBytes = 1500;  // of a mahimahi trace
+
 // One direction of the bottleneck.
 struct Link {
     std::uint64_t rate_bits_per_second = 0;

@@ -21,9 +21,6 @@ namespace nb = nanobind;
 
 namespace {
 
-// RFC 9002 7.7, for controllers that leave pacing to us; the same gains as NewReno's defaults.
-constexpr double kPacingGain = 1.25;
-constexpr double kSlowStartPacingGain = 2.0;
 // At less than a byte per second, the time until the next packet would not fit the sender's clock.
 constexpr double kSlowestPacingRate = 1.0;
 

@@ -63,7 +63,7 @@ public:
     // Reads where the flow's controller stands, when the episode begins. What is shown stays 0 where that is
     // not in the space.
     virtual void start(const SteeredFlows& /*flows*/) {}
-    // `action` is one of the space. No allocation after the first.
+    // `action` is one of the space.
     virtual void apply(SteeredFlows& flows, const float* action) = 0;
 
     const std::vector<float>& shown() const { return shown_; }

@@ -7,8 +7,6 @@ namespace quicgym::environment {
 
 namespace {
 
-constexpr double kOpportunityBytes = 1500.0;
-
 // IEEE 802.11n-2009, 20.6: one spatial stream of so many subcarriers, so many bits each per symbol.
 std::uint64_t wifi_rate_bits_per_second(const Wifi& wifi) {
     constexpr std::array<double, 8> kBitsPerSubcarrier{0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 4.5, 5.0};  // by MCS
@@ -39,7 +37,7 @@ BottleneckCapacity::BottleneckCapacity(const Scenario& scenario, std::size_t hop
 
 double BottleneckCapacity::bytes_between(Time from, Time to) const {
     if (opportunities_ms_.empty()) return bytes_by_rate(from, to);
-    return kOpportunityBytes * static_cast<double>(opportunities_until(to) - opportunities_until(from));
+    return static_cast<double>(kOpportunityBytes) * static_cast<double>(opportunities_until(to) - opportunities_until(from));
 }
 
 double BottleneckCapacity::bytes_by_rate(Time from, Time to) const {

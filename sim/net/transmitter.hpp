@@ -16,8 +16,6 @@
 
 namespace quicgym::net {
 
-inline constexpr std::uint64_t kOpportunityBytes = 1500;  // of a mahimahi trace
-
 // The time that `wire_bytes` take at the rate, rounded as ns-3's DataRate does it.
 inline Time transmission_time(std::uint64_t wire_bytes, std::uint64_t rate_bits_per_second) {
     if (rate_bits_per_second == 0) throw std::invalid_argument("a link's rate must be above 0");
