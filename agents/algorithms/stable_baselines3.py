@@ -235,8 +235,19 @@ class Sb3Trainer:
         self.losses: Mapping[str, float] = {}
 
     def _over_the_run(self, schedule: Schedule) -> Any:
-        """Returns a schedule of Stable-Baselines3 that falls over the run, not over a `learn`."""
-        return lambda _: schedule.at(1.0 - self.step / self.total if self.total else 1.0)
+        """Returns a schedule of Stable-Baselines3 that falls over the run, not over a `learn`.
+
+        An update learns with the number of the time at which its rollout began, so that the first
+        one has all of it and the last one more than nothing.
+        """
+
+        def now(_: float) -> float:
+            if not self.total:
+                return schedule.first
+            began = max(0, self.step - (self.rollout_steps or 0))
+            return schedule.at(1.0 - began / self.total)
+
+        return now
 
     @property
     def step(self) -> int:

@@ -35,8 +35,11 @@ class Schedule:
     falls: bool = False
 
     def at(self, left: float) -> float:
-        """Returns the number when a share `left` of the run's steps is left, from 1 to 0."""
-        return self.first - (1.0 - left) * self.first if self.falls else self.first
+        """Returns the number when a share `left` of the run's steps is left, from 1 to 0.
+
+        A run may go on past its steps to the end of a rollout; the number is 0 then.
+        """
+        return self.first - (1.0 - max(left, 0.0)) * self.first if self.falls else self.first
 
 
 def schedule_between(least: float, most: float) -> BeforeValidator:

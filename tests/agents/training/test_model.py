@@ -204,7 +204,20 @@ def test_a_linear_schedule_falls_over_the_run_in_whatever_parts_it_is_learned(he
     for until in (80, 240, 320):
         trainer.learn(until, 320, Unwatched())
         rates.append(trainer.model.policy.optimizer.param_groups[0]["lr"])
-    assert rates == pytest.approx([3e-4, 1e-4, 0])
+    assert rates == pytest.approx([4e-4, 2e-4, 1e-4])  # of the beginnings of the rollouts
+
+
+def test_a_rollout_that_ends_past_the_steps_still_learns_with_a_positive_rate(here):
+    from quicgym.agents.algorithms.trainer import Schedule
+
+    _, trainer = made(here, "hyperparameters.learning_rate=linear_4e-4")
+    trainer.reseed(np.random.SeedSequence(1))
+    rates = []
+    for until in (80, 100):
+        trainer.learn(until, 100, Unwatched())
+        rates.append(trainer.model.policy.optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([4e-4, 0.8e-4])
+    assert Schedule(4e-4, falls=True).at(-0.1) == 0
 
 
 def test_the_exploration_of_dqn_falls_over_the_run_in_whatever_parts_it_is_learned(here):
