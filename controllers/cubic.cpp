@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "controllers/parameters.hpp"
 #include "controllers/registration.hpp"
@@ -143,18 +144,18 @@ void Cubic::on_ecn(const EcnEvent& event) {
 
 // RFC 9438 4.9.2. Losses of the same period that came after a mark's reduction have nothing to undo.
 void Cubic::on_spurious_loss(Time) {
-    if (!undo_) return;
-    window_ = std::max(window_, undo_->window);
-    cwnd_prior_ = undo_->cwnd_prior;
-    slow_start_threshold_ = std::max(slow_start_threshold_, undo_->slow_start_threshold);
-    w_max_ = undo_->w_max;
-    k_seconds_ = undo_->k_seconds;
-    epoch_start_ = undo_->epoch_start;
-    w_est_ = undo_->w_est;
-    epoch_c_ = undo_->epoch_c;
-    epoch_alpha_ = undo_->epoch_alpha;
-    has_maximum_ = undo_->has_maximum;
-    undo_.reset();
+    const std::optional<Undo> before = std::exchange(undo_, std::nullopt);
+    if (!before || window_ > before->window) return;  // grown beyond it since: the current values stay
+    window_ = before->window;
+    cwnd_prior_ = before->cwnd_prior;
+    slow_start_threshold_ = std::max(slow_start_threshold_, before->slow_start_threshold);
+    w_max_ = before->w_max;
+    k_seconds_ = before->k_seconds;
+    epoch_start_ = before->epoch_start;
+    w_est_ = before->w_est;
+    epoch_c_ = before->epoch_c;
+    epoch_alpha_ = before->epoch_alpha;
+    has_maximum_ = before->has_maximum;
     publish();
 }
 

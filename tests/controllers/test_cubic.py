@@ -159,6 +159,21 @@ def test_a_spurious_loss_changes_nothing_in_the_end():
     assert reordered.window == undisturbed.window
 
 
+def test_a_spurious_loss_undoes_nothing_once_the_window_is_beyond_what_it_was():
+    """RFC 9438 4.9.2."""
+    late, without = grown_to(1000), grown_to(1000)
+    for driver in (late, without):
+        window = driver.window
+        driver.loss()
+        driver.ack(0, after=driver.rtt + 1)
+        while driver.window <= window:
+            one_round(driver)
+    late.controller.on_spurious_loss(late.now)
+    for driver in (late, without):
+        rounds_until(driver, driver.now + 3 * SECOND)
+    assert late.window == without.window
+
+
 def test_the_reduction_for_a_mark_is_not_undone():
     driver = grown_to(1000)
     driver.loss()
