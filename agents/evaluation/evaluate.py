@@ -38,6 +38,7 @@ COLUMNS = {
     "fct_medium_mean_ms": ("FCT to 10\nMB (ms)", ".0f"),
     "fct_large_mean_ms": ("FCT above\n(ms)", ".0f"),
     "request_latency_mean_ms": ("request\nlatency (ms)", ".0f"),
+    "requests_answered_percent": ("answered\n(%)", ".0f"),
     "page_load_time_s": ("page load\n(s)", ".2f"),
     "video_rate_mbps": ("video\n(Mbps)", ".2f"),
     "rebuffering_percent": ("rebuffering\n(%)", ".2f"),

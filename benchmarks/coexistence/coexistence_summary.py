@@ -153,6 +153,9 @@ class CellMetrics:
     departure_convergence_s: float | None = of_result("after departures (s)", "s",
         "changes: departure_convergence_s, when the competing flows go", "changes",
         "departure_convergence_s")
+    short_flows_completed_percent: float | None = of_result("completed (%)", "%",
+        "short-flows: short_flows_completed_percent", "short_flows",
+        "short_flows_completed_percent")
     fct_median_ms: float | None = of_result("FCT p50 (ms)", "ms", "short-flows: fct_median_ms",
         "short_flows", "fct_median_ms")
     fct_p99_ms: float | None = of_result("FCT p99 (ms)", "ms", "short-flows: fct_p99_ms",

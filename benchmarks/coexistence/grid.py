@@ -214,7 +214,7 @@ class CoexistenceJob(RunJob):
 
 
 OF_WHOLE_RUNS = ("arrival_convergence_s", "departure_convergence_s", "converged_deviation")
-OF_TRANSFERS = ("fct_median_ms", "fct_p99_ms")
+OF_TRANSFERS = ("short_flows_completed_percent", "fct_median_ms", "fct_p99_ms")
 OF_EACH_FLOW = (
     "receive_rate_mbps", "goodput_mbps", "loss_percent", "mean_queue_delay_ms",
     "mean_one_way_delay_ms",

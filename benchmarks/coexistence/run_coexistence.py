@@ -26,6 +26,7 @@ FORMATS = {
     "convergence_s": ".1f",
     "arrival_convergence_s": ".1f",
     "departure_convergence_s": ".1f",
+    "short_flows_completed_percent": ".1f",
     "fct_median_ms": ".0f",
     "fct_p99_ms": ".0f",
 }

@@ -644,7 +644,8 @@ def completion_time(statistic: str, size_class: str = "") -> Any:
 def latency(statistic: str) -> Any:
     """Declares a statistic of the latencies of requests."""
     return metric(f"request latency, {statistic} (ms)", "ms",
-        f"{statistic} of (last byte of the response received − request made)",
+        f"{statistic} of (last byte of the response received − request made) over the requests that "
+        "were answered",
         lambda traffic: STATISTICS[statistic](traffic.latency_ms()),
         less_is_better=True, traffic=REQUESTS)
 
@@ -690,6 +691,10 @@ class TrafficMetrics:
     request_latency_mean_ms: float | None = latency("mean")
     request_latency_median_ms: float | None = latency("median")
     request_latency_p99_ms: float | None = latency("99th percentile")
+    requests_answered_percent: float | None = metric("requests answered (%)", "%",
+        "100 · requests of which the receiver has the whole response / requests made",
+        lambda traffic: ratio(100 * len(traffic.latency_ms()), len(traffic.requests)),
+        traffic=REQUESTS)
     page_load_time_s: float | None = metric("page load time (s)", "s",
         "mean of (last object received − the flow's start) over the pages that were loaded",
         lambda traffic: mean_of(traffic.page_load_s), less_is_better=True, traffic=PAGES)
@@ -815,9 +820,10 @@ class TraceMetrics:
 
 def convergence(kind: Literal["arrival", "departure"]) -> Any:
     """Declares the convergence time after arrivals or departures of flows."""
+    where = " where others are active" if kind == "arrival" else ""
     return metric(f"convergence after {kind}s (s)", "s",
-        f"mean over the {kind}s of flows of (time from which all active flows have converged − "
-        f"{kind})",
+        f"mean over the {kind}s of flows{where} of (time from which all active flows have "
+        f"converged − {kind})",
         lambda sharing: sharing.convergence_after(kind), scope="run", less_is_better=True)
 
 
@@ -840,7 +846,7 @@ class SharingMetrics:
     response_time_s: float | None = metric("response to changes of the path (s)", "s",
         "mean over the changes of rate or delay of (beginning of the first half second in which "
         "all flows together have 90% of the capacity − change); the time to the next change where "
-        "there is no such half second",
+        "there is no such half second. The beginning of an outage does not count",
         lambda sharing: sharing.response_s(), scope="run", less_is_better=True)
     response_deviation: float | None = metric("deviation after responses", "1",
         "mean over the changes of the standard deviation over half seconds of the share of the "

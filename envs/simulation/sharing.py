@@ -195,9 +195,14 @@ class Sharing:
     def convergence_after(self, kind: Literal["arrival", "departure"]) -> float | None:
         """Returns the mean convergence time after changes of a kind, in s.
 
-        None where there is no such change, or the flows did not converge after one of them.
+        A flow that arrives where no other is has nobody to share with, and does not count. None
+        where there is no such change, or the flows did not converge after one of them.
         """
-        times = [self.convergence_s(epoch) for epoch in self.epochs() if epoch.kind == kind]
+        times = [
+            self.convergence_s(epoch)
+            for epoch in self.epochs()
+            if epoch.kind == kind and (kind == "departure" or sum(self._active(epoch)) > 1)
+        ]
         known = [time for time in times if time is not None]
         return float(np.mean(known)) if known and len(known) == len(times) else None
 
@@ -219,13 +224,14 @@ class Sharing:
         The first number is the time from the change until all flows together have 90% of the
         capacity, in s; the time to the next change where they never have. The second one is the
         standard deviation of their share of the capacity from then on; None where there is none.
+        The beginning of an outage is left out: there is nothing to respond with.
         """
         begin, end = self.known
         inside = [time for time in self.changes if begin <= time < end]
         for time, until in pairwise([*inside, end]):
             active = any(member.begin <= time < member.end for member in self.members)
             begins = np.arange(time, until - RESPONSE_SPAN + 1, STEP)
-            if not active or not len(begins):
+            if not active or not len(begins) or not self._capacity_at(time):
                 continue
             used = self._used(begins)
             reached = np.flatnonzero(used >= RESPONDED_SHARE)
@@ -234,6 +240,11 @@ class Sharing:
                 continue
             later = begins[reached[0] :: RESPONSE_SPAN // STEP]
             yield float(begins[reached[0]] - time) * 1e-9, float(np.std(self._used(later)))
+
+    def _capacity_at(self, time: int) -> float:
+        """Returns the bytes that the bottleneck can carry in the tenth of a second from then on."""
+        now, then = np.interp([time, time + STEP], self.times, self.capacity)
+        return float(then - now)
 
     def _used(self, begins: np.ndarray) -> np.ndarray:
         """Returns the share of the capacity that all flows have from each moment on."""

@@ -145,10 +145,7 @@ def burst_times_s(scenario: Scenario) -> list[tuple[float, float]]:
             left_s = stop_s - flow.start_s
             count = min(bursts.burst_count, math.ceil(left_s / bursts.burst_period_s))
             begins = (flow.start_s + number * bursts.burst_period_s for number in range(count))
-            found += [
-                (begin, min(begin + bursts.burst_duration_s, stop_s))
-                for begin in begins
-            ]
+            found += [(begin, min(begin + bursts.burst_duration_s, stop_s)) for begin in begins]
     merged: list[tuple[float, float]] = []
     for begin, end in sorted(found):
         if merged and begin <= merged[-1][1]:

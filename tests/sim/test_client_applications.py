@@ -95,6 +95,14 @@ def test_every_request_is_answered_whatever_is_lost_on_the_way(loss, responses, 
     assert received <= statistics["goodput_bytes"] <= int(requests["size_bytes"].sum())
 
 
+def test_a_request_that_is_still_open_counts_as_not_answered():
+    asking = {"kind": "request-response", "responses": 2_000_000, "think_s": 0.2}
+    metrics = run(scenario_of(asking, duration_s=4.0)).metrics
+    answered = metrics["requests_answered_percent"]
+    assert 0 < answered < 100
+    assert metrics["request_latency_mean_ms"] > 1000
+
+
 def test_same_seed_same_requests_however_the_run_is_cut():
     asking = {"kind": "request-response", "responses": "web-search"}
     scenario = scenario_of(asking, flows=[{"controller": "bbr"}])

@@ -25,6 +25,7 @@ def result(flows: list[tuple[bool, float, float]], **more: Any) -> dict[str, Any
         "arrival_convergence_s": None,
         "departure_convergence_s": None,
         "converged_deviation": None,
+        "short_flows_completed_percent": None,
         "fct_median_ms": None,
         "fct_p99_ms": None,
         **more,
@@ -60,7 +61,9 @@ def test_each_metric_of_a_cell_is_its_formula() -> None:
         like=result([(False, 9, 40), (False, 9, 44), (True, 9, 40)]),
         rtt=result([(True, 12, 40), (True, 12, 40), (True, 3, 100)]),
         changes=result([], arrival_convergence_s=2.0, departure_convergence_s=3.0),
-        short_flows=result([], fct_median_ms=100.0, fct_p99_ms=900.0),
+        short_flows=result(
+            [], short_flows_completed_percent=98.0, fct_median_ms=100.0, fct_p99_ms=900.0
+        ),
     )
     assert {entry.name: entry.compute(cell) for entry in CELL_METRICS} == pytest.approx(
         {
@@ -75,6 +78,7 @@ def test_each_metric_of_a_cell_is_its_formula() -> None:
             "rtt_unfairness": 4.0,
             "arrival_convergence_s": 2.0,
             "departure_convergence_s": 3.0,
+            "short_flows_completed_percent": 98.0,
             "fct_median_ms": 100.0,
             "fct_p99_ms": 900.0,
         }

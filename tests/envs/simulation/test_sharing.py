@@ -101,6 +101,14 @@ def test_convergence_counts_from_the_arrival_and_needs_five_seconds() -> None:
     assert sharing(below, [(0, 16), (2, 16)]).convergence_after("arrival") == pytest.approx(0)
 
 
+def test_a_flow_that_arrives_alone_has_nobody_to_converge_with() -> None:
+    rates = [[1, 0]] * 8 + [[0.9, 0.1]] * 4 + [[0.5, 0.5]] * 8
+    assert sharing(rates, [(0, 20), (8, 20)]).convergence_after("arrival") == pytest.approx(
+        4, abs=0.5
+    )
+    assert sharing([[1.0]] * 8, [(0, 8)]).convergence_after("arrival") is None
+
+
 def test_one_flow_away_from_its_share_is_no_convergence() -> None:
     rates = [[0.33, 0.33, 0.2]] * 10
     assert sharing(rates, [(0, 10)] * 3).convergence_after("arrival") is None
@@ -152,6 +160,17 @@ def test_a_response_is_ninety_percent_of_the_new_capacity() -> None:
     steady = replace(sharing(turns, [(0, 8), (0, 8)]), changes=(0,))
     assert steady.response_s() == pytest.approx(0)
     assert steady.response_deviation() == pytest.approx(0.05, abs=0.005)
+
+
+def test_the_beginning_of_an_outage_is_no_response() -> None:
+    scenario = quicgym.load_scenario("ebcc-single").model_dump(mode="json", exclude_none=True)
+    rate_mbps = scenario["bottleneck"]["rate_mbps"]
+    steps = [{"at_s": 5, "rate_mbps": 0}, {"at_s": 7, "rate_mbps": rate_mbps}]
+    scenario["bottleneck"]["rate_schedule"] = steps
+    run = quicgym.run(quicgym.Scenario.model_validate({**scenario, "duration_s": 14.0}), "bbr")
+    assert run.sharing is not None
+    ((after_s, _),) = run.sharing.responses()
+    assert after_s > 0
 
 
 def test_a_run_responds_to_the_changes_of_its_schedule() -> None:
