@@ -102,7 +102,7 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         metavar="METRIC",
-        help="Show these metrics in the table, such as p95_queue_delay_ms; one or more.",
+        help="Show these metrics in the table of a suite, such as p95_queue_delay_ms; one or more.",
     ),
 ]
 Seeds = Annotated[

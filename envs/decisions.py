@@ -58,8 +58,8 @@ class Decisions:
             "startup_gain=2" is no coordinate: it keeps this parameter at 2. None: gamma, beta,
             gain_cycle and alpha.
         reward_interval_ms: Reward and `info` are means over intervals of this length, from 1 to
-            60000 ms; None: 100, as in an evaluation, so that decisions of any length earn the same
-            for the same network. With 60000 they are taken from decision to decision.
+            60000 ms; None: 100, as in an evaluation, so that longer decisions earn the same for the
+            same packets. With 60000 they are taken from decision to decision.
         safe_envelope: Window and pacing rate are bounded by what was delivered of late
             (controllers/envelope.hpp); None: as the environment says.
         guard: An agent that leaves its path empty gets a floor under its window

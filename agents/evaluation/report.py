@@ -128,6 +128,12 @@ def verdict(document: dict[str, Any], networks: Sequence[Network]) -> list[str]:
         return sentences
     rival = ranked[0] if place else ranked[1]
     sentences += _against(document, name, subject, rival["policy"])
+    if len(ranked) > 2:
+        pairs = len(ranked) * (len(ranked) - 1) // 2
+        sentences.append(
+            f"The {len(ranked)} policies have {pairs} differences, and about one in twenty of "
+            "policies that are equally good has an interval without 0."
+        )
     own, other = (one["mean"] for one in (entry, rival))
     sentences.append(
         f"Its mean queueing delay is {own['mean_queue_delay_ms']:.1f} ms and its loss "

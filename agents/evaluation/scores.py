@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -77,6 +78,14 @@ def score(
         raise ValueError(
             f"reward_interval_ms = {decisions.reward_interval_ms:g}: an evaluation measures "
             f"rewards over {REWARD_INTERVAL_MS:g} ms; make the environment without this argument"
+        )
+    every_ms = decisions.decision_interval_ms
+    if every_ms < REWARD_INTERVAL_MS and not decisions.decision_interval_rtts:
+        warnings.warn(
+            f"decision_interval_ms = {every_ms:g}: rewards are over intervals "
+            f"of that length, and higher for the same packets than over {REWARD_INTERVAL_MS:g} ms; "
+            "to compare, make the environment with that or more",
+            stacklevel=2,
         )
     chosen = {**(getattr(policy, "options", None) or {}), **(options or {})}
     wanted = getattr(policy, "decisions", None)

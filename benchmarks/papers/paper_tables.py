@@ -169,7 +169,7 @@ def measurement_tables(runs: Sequence[Run], mixed: Container[str] = ()) -> Itera
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):
         here = [run for run in runs if (run["scenario"], run["engine"]) == (scenario, engine)]
         output = _table(f"{scenario} ({'ns-3' if engine == 'ns3' else engine})")
-        output.add_column("mean of the flows" if len(here[0]["flows"]) > 1 else "", min_width=24)
+        output.add_column("all flows" if len(here[0]["flows"]) > 1 else "", min_width=24)
         columns = list(_columns(here, by_flow=scenario in mixed))
         for heading, _ in columns:
             output.add_column(heading, justify="right", min_width=10)

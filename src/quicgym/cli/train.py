@@ -96,7 +96,10 @@ def train(
         from quicgym.agents.training.worlds import print_worlds
 
         print_worlds(outcome.worlds, outcome.step)
-    print(f"{directory}: reward {outcome.reward:.4f} on the suite {settings.evaluation.suite}")
+    print(
+        f"{directory}: the best policy's IQM reward is {outcome.reward:.4f} on the networks of "
+        f"{settings.evaluation.suite} by which it was chosen"
+    )
 
 
 def _so_far(directory: Path, config: TrainingConfig) -> str:

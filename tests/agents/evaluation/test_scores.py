@@ -120,6 +120,11 @@ def test_what_has_no_score_of_an_evaluation_is_refused_with_the_remedy() -> None
         quicgym.score(environment, lambda observation: 6, 3)
     with pytest.raises(ValueError, match=r"seeds: there are none; .* range\(20\)"):
         quicgym.score(environment, lambda observation: 6, [])
+    often = gymnasium.make("quicgym/Window-v1", scenario=scenario, decision_interval_ms=50)
+    with pytest.warns(
+        UserWarning, match="decision_interval_ms = 50: rewards are over intervals of"
+    ):
+        quicgym.score(often, lambda observation: 6)
     with pytest.raises(TypeError, match=r"policy = 'bbr': give quicgym.baseline\('bbr'\)"):
         quicgym.score(environment, "bbr")
     with pytest.raises(TypeError, match=r"model.predict\(observation, deterministic=True\)\[0\]"):
