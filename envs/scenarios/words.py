@@ -26,7 +26,7 @@ def _short(number: float | None) -> str:
 
 
 def network_in_words(scenario: Scenario) -> str:
-    """Returns the path with its queue, random loss and duration, as a reviewer asks for them."""
+    """Returns the path with its queue, losses, starts and duration, as a reviewer asks for them."""
     parts = [path_in_words(scenario)]
     if scenario.wifi is not None:
         parts.append(f"queue of {scenario.queue_limit} packets")
@@ -53,6 +53,11 @@ def network_in_words(scenario: Scenario) -> str:
         parts += [words for words, part in has.items() if part]
     if scenario.reverse is not None and scenario.reverse.opens_every_ms is not None:
         parts.append(f"ACKs every {scenario.reverse.opens_every_ms:g} ms")
+    starts = [flow.start_s for flow in scenario.flows]
+    if max(starts, default=0) > min(starts, default=0):
+        parts.append(f"starts over {max(starts) - min(starts):.3g} s")
+    if len({flow.extra_delay_ms for flow in scenario.flows}) > 1:
+        parts.append("different RTTs")
     if scenario.chain:
         parts.append(f"{1 + len(scenario.chain)} bottlenecks")
     if scenario.short_flows:
