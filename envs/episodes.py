@@ -124,6 +124,10 @@ class EpisodeSource:
                 check_number("episode_s", episode_s, SHORTEST_S, 1e6)
             except ValueError as error:
                 raise ScenarioError(f"{error}, in seconds, or None") from None
+        try:
+            find_controller(other_controllers)
+        except ScenarioError as error:
+            raise ScenarioError(f"other_controllers: {error}") from None
         self.decisions = decisions
         self._flow = flow
         self._every_flow = every_flow

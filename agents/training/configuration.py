@@ -236,6 +236,11 @@ class TrainingConfig(StrictModel):
     def _possible(self) -> TrainingConfig:
         environment = self.environment.environment
         presets = environment.presets
+        if self.start.preset is not None and not presets:
+            raise ValueError(
+                f"start.preset = {self.start.preset!r}: {self.environment.id} has no presets; leave "
+                "it out, or take environment.id=quicgym/Tuning-v1"
+            )
         if self.start.preset is not None and self.start.preset not in presets:
             raise ValueError(
                 f"start.preset = {self.start.preset!r} is none of {self.environment.id}; "
@@ -323,7 +328,13 @@ def load_training(
     fields = read_fields(name_or_path, TRAINING, "training configuration")
     if begin_with is not None:
         fields = _beginning_with(fields, begin_with)
-    return validated(TrainingConfig, changed(fields, changes), name_or_path, ConfigError)
+    config = validated(TrainingConfig, changed(fields, changes), name_or_path, ConfigError)
+    if begin_with is not None and config.start.policy != begin_with:
+        raise ConfigError(
+            f"--from {begin_with}: start.policy = {config.start.policy!r} is given as well; leave "
+            "one of them out"
+        )
+    return config
 
 
 def _beginning_with(fields: Mapping[str, Any], chosen: str) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def train(
             if checkpoint is not None:
                 state = read_checkpoint(checkpoint)
             if not trial:
-                _note_long_rollouts(config, trainer.rollout_steps)
+                _note_what_does_not_fit(config, trainer.rollout_steps)
             training = _Training(
                 config, folder, trainer, scenario, entries, command, on_evaluation, trial
             )
@@ -130,14 +130,31 @@ def _check_controllers(config: TrainingConfig) -> None:
             ) from None
 
 
-def _note_long_rollouts(config: TrainingConfig, rollout: int | None) -> None:
-    """Says which fields have fewer steps than a rollout, and how to make it shorter."""
+def _note_what_does_not_fit(config: TrainingConfig, rollout: int | None) -> None:
+    """Says which steps become more, because rollouts are finished, and whether any update is made.
+
+    A twentieth more is not worth a word.
+    """
     fields = {"steps": config.steps, "evaluation.interval_steps": config.evaluation.interval_steps}
-    shorter = [f"{name} = {steps:,}" for name, steps in fields.items() if steps < (rollout or 0)]
-    if shorter:
+    whole = {
+        name: -(-steps // rollout) * rollout if rollout else 0 for name, steps in fields.items()
+    }
+    longer = [
+        f"{name} = {steps:,} becomes {whole[name]:,}"
+        for name, steps in fields.items()
+        if whole[name] > 1.05 * steps
+    ]
+    if longer:
         say(
-            f"note: {' and '.join(shorter)}: a rollout has {rollout:,} steps and is always "
+            f"note: {' and '.join(longer)}: a rollout has {rollout:,} steps and is always "
             "finished; lower environment.simulations or hyperparameters.n_steps to shorten it"
+        )
+    first = config.hyperparameters.get("learning_starts", 0)
+    if first >= config.steps:
+        say(
+            f"note: steps = {config.steps:,}: learning begins after "
+            f"hyperparameters.learning_starts = {first:,} steps, so nothing will be learned; give "
+            "more steps, or lower it"
         )
 
 

@@ -537,7 +537,9 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
     """
     data, file, folder = fields_of_distribution(name_or_path)
     if isinstance(data, dict) and "mixture" in data:
-        raise ScenarioError(f"{file}: is a mixture; give one of its distributions")
+        parts = data["mixture"]
+        among = f", such as {next(iter(parts))}" if isinstance(parts, dict) and parts else ""
+        raise ScenarioError(f"{file}: is a mixture; load one of its distributions{among}")
     distribution: Distribution = validated(
         Distribution, data, file, ScenarioError, context={"folder": folder}
     )

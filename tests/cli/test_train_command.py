@@ -108,7 +108,7 @@ def test_a_training_that_is_shorter_than_a_rollout_says_what_shortens_the_rollou
     config = write_config(tmp_path)
     short = ("steps=20", "evaluation.interval_steps=160")
     (note,) = re.findall(r"note: .*", quicgym("train", config, *short, "--out", "run").stderr)
-    assert "steps = 20: a rollout has 80 steps" in note and "interval_steps" not in note
+    assert "steps = 20 becomes 80: a rollout has 80 steps" in note and "interval_steps" not in note
     assert evaluations(tmp_path / "run")[-1]["step"] == 80
     shorter = ("environment.simulations=1", "hyperparameters.n_steps=5")
     assert all(change.partition("=")[0] in note for change in shorter)

@@ -198,6 +198,7 @@ SHORT = {"scenario": helper.scenario()}
         ({"guard": 3}, "guard = 3: give True or False"),
         ({"safe_envelope": "no"}, "safe_envelope = 'no': give True or False"),
         ({"episode_s": "1"}, "episode_s = '1': give a number .*in seconds, or None"),
+        ({"other_controllers": "xx"}, "other_controllers: unknown controller 'xx'"),
         ({"engine": None}, "unknown engine None; there are: native, ns3"),
         ({"reward": "speed"}, "unknown reward 'speed'.*fair-throughput"),
         ({"reward": ["power"]}, r"reward = \['power'\]: give the name of a reward"),

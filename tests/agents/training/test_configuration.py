@@ -67,6 +67,16 @@ def test_a_policy_that_does_not_exist_is_named():
         load_training("tuning-sac", begin_with="tuning")
 
 
+def test_two_policies_to_begin_with_are_refused():
+    with pytest.raises(ConfigError, match="--from window: start.policy = 'low-delay' is given"):
+        load_training("window-ppo", ["start.policy=low-delay"], begin_with="window")
+
+
+def test_a_preset_of_an_environment_without_presets_says_which_has_them():
+    with pytest.raises(ConfigError, match="quicgym/Window-v1 has no presets; .*Tuning-v1"):
+        load_training("window-ppo", ["start.preset=ebcc"])
+
+
 def test_a_policy_to_begin_with_in_place_of_a_preset_is_said_with_what_to_leave_out():
     changes = ["start.policy=low-delay", "start.parameters={gamma: 3}"]
     with pytest.raises(ConfigError, match="start.preset = 'bbr' is set as well; .*--from low-dela"):

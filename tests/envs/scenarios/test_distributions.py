@@ -451,7 +451,7 @@ def test_traces_take_the_place_of_rates(tmp_path):
             "rtt_ms: {minimum: 10, maximum: 11}",
             "held-out cells; widen a range",
         ),
-        ("mixture: {leo: 1}", "is a mixture; give one of its distributions"),
+        ("mixture: {leo: 1}", "is a mixture; load one of its distributions, such as leo"),
         ("traces: {chance: 1, paths: [none.trace]}", "none.trace.*cannot read the trace"),
         (
             "rtt_ms: {minimum: 1, maximum: 20}",
