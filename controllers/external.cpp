@@ -9,7 +9,6 @@ namespace quicgym {
 
 namespace {
 
-
 const ParameterTable<ExternalParameters>& table() {
     using P = ExternalParameters;
     static const ParameterTable<P> rows = {

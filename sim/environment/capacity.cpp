@@ -37,7 +37,8 @@ BottleneckCapacity::BottleneckCapacity(const Scenario& scenario, std::size_t hop
 
 double BottleneckCapacity::bytes_between(Time from, Time to) const {
     if (opportunities_ms_.empty()) return bytes_by_rate(from, to);
-    return static_cast<double>(kOpportunityBytes) * static_cast<double>(opportunities_until(to) - opportunities_until(from));
+    return static_cast<double>(kOpportunityBytes) *
+           static_cast<double>(opportunities_until(to) - opportunities_until(from));
 }
 
 double BottleneckCapacity::bytes_by_rate(Time from, Time to) const {

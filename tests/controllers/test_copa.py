@@ -241,9 +241,7 @@ def test_acks_without_an_rtt_sample_do_not_judge_the_loss_rate_at_once():
     lossy_round(driver, 0, 21)
     for _ in range(4):
         driver.loss(20 * DATAGRAM, after=MILLISECOND)
-        driver.ack(
-            21 * DATAGRAM, after=MILLISECOND, measured_rtt=0, min_rtt=RTT, app_limited=True
-        )
+        driver.ack(21 * DATAGRAM, after=MILLISECOND, measured_rtt=0, min_rtt=RTT, app_limited=True)
     assert packets(driver) == 40
 
 

@@ -155,7 +155,9 @@ def test_flows_adapt_to_reordering_unless_their_threshold_is_fixed(controller: s
     def mean_over_seeds(metric: str, **flow: Any) -> float:
         network = Scenario.model_validate({**scenario, "flows": [flow]})
         return float(
-            np.mean([quicgym.run(network, controller, seed=seed).metrics[metric] for seed in range(6)])
+            np.mean(
+                [quicgym.run(network, controller, seed=seed).metrics[metric] for seed in range(6)]
+            )
         )
 
     adapts, fixed = (
