@@ -75,8 +75,8 @@ def run_plot(
     if len(scenarios or known) > 1:
         caption = (
             "All runs: a dot is the mean of a controller's or policy's flows on one network over "
-            "its seeds, and the bar is the median of the networks. Where a network adds a controller "
-            "of its own, both names share a row, so rows may have different networks."
+            "its seeds, and the bar is the median of the networks. Where a network adds a "
+            "controller of its own, both names share a row, so rows may have different networks."
         )
         keep(draw_overview(shown), "overview", caption)
     for scenario in scenarios or known:

@@ -335,8 +335,8 @@ class EpisodeSource:
                 )
             if flow.direction == "backward":
                 raise ScenarioError(
-                    f"{scenario.name}: flow {name} goes backward, and rewards are of forward flows; "
-                    "name a forward flow with flow="
+                    f"{scenario.name}: flow {name} goes backward, and rewards are of forward "
+                    "flows; name a forward flow with flow="
                 )
         return tuple(chosen)
 

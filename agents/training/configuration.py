@@ -238,8 +238,8 @@ class TrainingConfig(StrictModel):
         presets = environment.presets
         if self.start.preset is not None and not presets:
             raise ValueError(
-                f"start.preset = {self.start.preset!r}: {self.environment.id} has no presets; leave "
-                "it out, or take environment.id=quicgym/Tuning-v1"
+                f"start.preset = {self.start.preset!r}: {self.environment.id} has no presets; "
+                "leave it out, or take environment.id=quicgym/Tuning-v1"
             )
         if self.start.preset is not None and self.start.preset not in presets:
             raise ValueError(

@@ -644,8 +644,8 @@ def completion_time(statistic: str, size_class: str = "") -> Any:
 def latency(statistic: str) -> Any:
     """Declares a statistic of the latencies of requests."""
     return metric(f"request latency, {statistic} (ms)", "ms",
-        f"{statistic} of (last byte of the response received − request made) over the requests that "
-        "were answered",
+        f"{statistic} of (last byte of the response received − request made) over the requests "
+        "that were answered",
         lambda traffic: STATISTICS[statistic](traffic.latency_ms()),
         less_is_better=True, traffic=REQUESTS)
 
