@@ -183,8 +183,8 @@ def _print(document: dict[str, Any], columns: Mapping[str, tuple[str, str]]) -> 
     )
     for text in (
         "The reward is throughput share − 5 · loss rate − (1 − Jain's index) of each 100 ms, so "
-        "the columns, which have loss and Jain's index of whole runs, do not add up to it. IQM is its "
-        f"interquartile mean over all runs, with an interval over the seeds{few}. The other "
+        "the columns, which have loss and Jain's index of whole runs, do not add up to it. IQM is "
+        f"its interquartile mean over all runs, with an interval over the seeds{few}. The other "
         "columns are means over the networks, and the last one is the share of the networks on "
         "which a policy earns at most 1% less than the best hand-coded controller here. The order "
         f"is that of the IQM.{sample}",
