@@ -10,8 +10,7 @@ QuicFlow::QuicFlow(const Scenario& scenario, std::size_t index, std::uint64_t se
                    std::vector<Delivery>* deliveries, Failure& failure)
     : start_(flow_start(scenario, index, seed)),
       sender_(scenario.flows[index], index, seed, start_),
-      receiver_(scenario.flows[index], start_,
-                quic::make_client(scenario.flows[index], index, seed)) {
+      receiver_(scenario.flows[index], start_, quic::make_client(scenario.flows[index], index, seed)) {
     sender_.show_frames_to(receiver_.client());
     const bool ecn = sender_.ecn_capable();
     const auto number = static_cast<std::uint32_t>(index);
