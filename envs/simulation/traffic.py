@@ -141,7 +141,7 @@ def burst_times_s(scenario: Scenario) -> list[tuple[float, float]]:
     found: list[tuple[float, float]] = []
     for _, flow in scenario.single_flows():
         if isinstance(bursts := flow.application, Bursts):
-            stop_s = scenario.duration_s if flow.stop_s is None else flow.stop_s
+            stop_s = min(scenario.duration_s, flow.stop_s or math.inf)
             left_s = stop_s - flow.start_s
             count = min(bursts.burst_count, math.ceil(left_s / bursts.burst_period_s))
             begins = (flow.start_s + number * bursts.burst_period_s for number in range(count))
