@@ -136,9 +136,8 @@ def _note_what_does_not_fit(config: TrainingConfig, rollout: int | None) -> None
     A twentieth more is not worth a word.
     """
     fields = {"steps": config.steps, "evaluation.interval_steps": config.evaluation.interval_steps}
-    whole = {
-        name: -(-steps // rollout) * rollout if rollout else 0 for name, steps in fields.items()
-    }
+    rollout = rollout or 1
+    whole = {name: -(-steps // rollout) * rollout for name, steps in fields.items()}
     longer = [
         f"{name} = {steps:,} becomes {whole[name]:,}"
         for name, steps in fields.items()
