@@ -71,11 +71,12 @@ class EnvironmentConfig(StrictModel):
     controller: str | None = declared("controller")
     coordinates: tuple[str, ...] | None = declared("coordinates")
 
-    @model_validator(mode="after")
-    def _with_a_reward(self) -> EnvironmentConfig:
-        if not is_python_object(self.reward):
-            Reward(self.reward)  # says what is wrong with it
-        return self
+    @field_validator("reward")
+    @classmethod
+    def _known_reward(cls, name: str) -> str:
+        if not is_python_object(name):
+            Reward(name)  # says what is wrong with it
+        return name
 
     @model_validator(mode="after")
     def _of_the_engine(self) -> EnvironmentConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -56,7 +57,6 @@ HELD_OUT_SUITES = ("papers", "heldout", "stress", "ibcca-wireless", *WORLD_SUITE
 """The suites of the leaderboard: nothing is trained on them, chosen by them or tuned for them."""
 
 _ONLY_DISTRIBUTIONS = frozenset(Distribution.model_fields) - frozenset(Scenario.model_fields)
-_ONLY_MIXTURES = frozenset(("mixture",))
 
 
 def suite_names() -> list[str]:
@@ -203,7 +203,7 @@ def load_entry(name_or_path: str | Path) -> SuiteEntry:
     """
     text = str(name_or_path)
     fields = _fields(DISTRIBUTIONS / f"{text}.yaml" if text in distribution_names() else Path(text))
-    if not fields.isdisjoint(_ONLY_MIXTURES):
+    if difflib.get_close_matches("mixture", fields, n=1, cutoff=0.8):  # mistyped, it says so
         return load_mixture(name_or_path)
     if not fields.isdisjoint(_ONLY_DISTRIBUTIONS):
         return load_distribution(name_or_path)

@@ -110,5 +110,5 @@ class TestTraining:
     def test_a_wrong_name_is_refused_when_the_configuration_is_read(self, here):
         from quicgym.agents.training.configuration import load_training
 
-        with pytest.raises(quicgym.UserError, match="environment.*unknown reward 'delai'"):
+        with pytest.raises(quicgym.UserError, match="environment.reward.*unknown reward 'delai'"):
             load_training(str(write_config(here)), ["environment.reward=delai"])

@@ -58,6 +58,14 @@ def test_a_mixture_that_contains_itself_is_refused(tmp_path):
         load_entry(write(tmp_path, "{single: 1, ./inner.yaml: 1}"))
 
 
+def test_a_mistyped_mixture_is_no_scenario_without_its_fields(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\nmixtures: {single: 1}\n")
+    with pytest.raises(ScenarioError, match=r"mixtures = .*did you mean mixture") as error:
+        load_entry(path)
+    assert "duration_s: is missing" not in str(error.value)
+
+
 def test_a_folder_of_scenarios_is_a_part(tmp_path):
     networks = tmp_path / "networks"
     networks.mkdir()
