@@ -94,7 +94,7 @@ class Sb3VecEnv(VecEnv):
             raise ValueError(f"privileged = {privileged!r}: give True or False")
         self._every_info = infos == "all"
         self._privileged = privileged
-        self._empty_rows = empty_rows
+        self.empty_rows = empty_rows
         self._actions: np.ndarray | None = None
         self._next_seed: int | None = None
         action_space = copy.deepcopy(environments.single_action_space)
@@ -186,7 +186,7 @@ class Sb3VecEnv(VecEnv):
 
     def _check_agents(self) -> None:
         batch = self._environments.batch
-        if self._empty_rows or batch.has_agent.all():
+        if self.empty_rows or batch.has_agent.all():
             return
         row = int(np.flatnonzero(~batch.has_agent)[0])
         episode = batch.episodes[row // batch.agent_count]

@@ -141,6 +141,18 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
         assert isinstance(space, gymnasium.spaces.Box)
         return Features(space, **self.features_extractor_kwargs, unseen=self._unseen.pop(0))
 
+    def forward(self, obs: torch.Tensor, deterministic: bool = False) -> tuple[torch.Tensor, ...]:
+        """Returns actions, values and logarithms of densities; 0 for a row without an agent."""
+        has_agent = _has_agent(obs, obs.shape[1] - len(PRIVILEGED))
+        if has_agent.all():
+            return super().forward(obs, deterministic)
+        results = []
+        for found in super().forward(obs[has_agent], deterministic):
+            result = found.new_zeros(len(obs), *found.shape[1:])
+            result[has_agent] = found
+            results.append(result)
+        return tuple(results)
+
 
 class AgentsRollout(RolloutBuffer):
     """A rollout of which only the rows with an agent are learned from.
@@ -152,14 +164,25 @@ class AgentsRollout(RolloutBuffer):
     def __init__(self, *arguments: Any, observation_size: int, **keywords: Any) -> None:
         """Takes `observation_size` and the arguments of RolloutBuffer."""
         self._observation_size = observation_size
+        self._of_agents: RolloutBufferSamples | None = None
         super().__init__(*arguments, **keywords)
 
+    def reset(self) -> None:
+        """Begins a rollout."""
+        self._of_agents = None
+        super().reset()
+
     def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:
-        """Yields the rows of an update; an update without an agent is left out."""
-        for samples in super().get(batch_size):
+        """Yields the rows with an agent once, in random order, `batch_size` at a time."""
+        if self._of_agents is None:
+            (samples,) = super().get()
             has_agent = _has_agent(samples.observations, self._observation_size)
-            if has_agent.any():
-                yield RolloutBufferSamples(*(column[has_agent] for column in samples))
+            self._of_agents = RolloutBufferSamples(*(column[has_agent] for column in samples))
+        count = len(self._of_agents.observations)
+        order = torch.from_numpy(np.random.permutation(count))
+        for rows in order.split(batch_size or max(count, 1)):
+            if len(rows):
+                yield RolloutBufferSamples(*(column[rows] for column in self._of_agents))
 
 
 def _has_agent(observations: Any, size: int) -> Any:
@@ -211,6 +234,7 @@ class Sb3Trainer:
         self._algorithm, self._environments = algorithm, environments
         self._architecture, self._decisions = architecture, decisions
         self.total = 0
+        self._left = 1.0
         arguments = dict(settings)
         for name, value in arguments.items():
             if isinstance(value, Schedule):
@@ -240,25 +264,25 @@ class Sb3Trainer:
         An update learns with the number of the time at which its rollout began, so that the first
         one has all of it and the last one more than nothing.
         """
-
-        def now(_: float) -> float:
-            if not self.total:
-                return schedule.first
-            began = max(0, self.step - (self.rollout_steps or 0))
-            return schedule.at(1.0 - began / self.total)
-
-        return now
+        return lambda _: schedule.at(self._left)
 
     @property
     def step(self) -> int:
-        """The number of decisions so far, of all rows."""
+        """The number of decisions so far, of all agents."""
         return int(self.model.num_timesteps)
 
-    def rows_with_agent(self) -> np.ndarray:
-        """Returns which rows had an agent before the last step."""
+    def rollout_begins(self) -> None:
+        """Moves the schedules on, and takes the losses of the last update."""
+        self._left = 1.0 - self.step / self.total
+        self.note_losses()
+
+    def count_agents(self) -> np.ndarray:
+        """Returns which rows had an agent before the last step; no step of the others counts."""
         observations: Any = self.model._last_obs
         size = self._decisions.observation_space.shape[0]
-        return np.asarray(_has_agent(observations, size))
+        has_agent = np.asarray(_has_agent(observations, size))
+        self.model.num_timesteps -= int(np.count_nonzero(~has_agent))
+        return has_agent
 
     @property
     def network(self) -> nn.Module:
@@ -267,9 +291,11 @@ class Sb3Trainer:
 
     @property
     def rollout_steps(self) -> int | None:
-        """The number of decisions of a rollout, of all rows; None for an off-policy algorithm."""
-        model = self.model
-        return model.n_steps * model.n_envs if isinstance(model, OnPolicyAlgorithm) else None
+        """The number of decisions of a rollout; None: off policy, or rows may have no agent."""
+        model: Any = self.model
+        if not isinstance(model, OnPolicyAlgorithm) or model.env.unwrapped.empty_rows:
+            return None
+        return model.n_steps * model.n_envs
 
     def export(self) -> Actor:
         """Returns a copy of the policy on the CPU, without exploration."""
@@ -406,12 +432,12 @@ class _Rollouts(BaseCallback):
         self.model._total_timesteps = self._trainer.total
 
     def _on_rollout_start(self) -> None:
-        self._trainer.note_losses()
+        self._trainer.rollout_begins()
         self._watch.rollout_begins()
 
     def _on_step(self) -> bool:
         # The rollout's buffer has more: PPO adds to an episode's end the value of what follows.
-        rewards = self.locals["rewards"][self._trainer.rows_with_agent()]
+        rewards = self.locals["rewards"][self._trainer.count_agents()]
         if len(rewards):
             self._rewards.append(float(rewards.mean()))
         return True

@@ -196,8 +196,7 @@ class TrainingConfig(StrictModel):
         environment: The environments that are stepped.
         network: The network that is trained.
         start: Where the policy begins.
-        steps: The number of the environments' steps, all rows together; the last rollout is
-            finished.
+        steps: The number of decisions, of all agents together; the last rollout is finished.
         seed: Everything random comes from it.
         device: "auto" (a GPU where there is one), "cpu" or "cuda".
         evaluation: How the policy is measured on the way.

@@ -230,22 +230,30 @@ def test_the_exploration_of_dqn_falls_over_the_run_in_whatever_parts_it_is_learn
     assert rates == pytest.approx([1 - 0.95 * share for share in (0.25, 0.75, 1)])
 
 
-def test_ppo_learns_from_rows_with_an_agent_alone():
+def test_ppo_learns_from_rows_with_an_agent_alone_and_counts_no_others():
     from quicgym.agents.training.model import make_trainer
 
     changes = [
         "environment={id: tuning, scenario: coexistence, simulations: 3, threads: 1}",
-        "hyperparameters={n_steps: 8, batch_size: 16, n_epochs: 1}", "evaluation.suite=validation",
+        "hyperparameters={n_steps: 8, batch_size: 16, n_epochs: 1, learning_rate: 0.0}",
+        "evaluation.suite=validation",
     ]  # fmt: skip
     trainer = make_trainer(load_training("tuning-ppo", changes))
     model = trainer.model
-    model.learn(1)
+    trainer.learn(1, 1, Unwatched())
     rows = model.rollout_buffer.observations
     size = trainer.export().features.layers[0].in_features
     assert rows.ndim == 2 and len(rows) == 8 * 9  # flattened by the update
     agents = rows[:, :size].any(axis=-1).sum()
     assert 8 * 3 <= agents < len(rows)
-    learned = [samples.observations[:, :size] for samples in model.rollout_buffer.get(16)]
+    assert trainer.step == agents
+    updates = list(model.rollout_buffer.get(16))
+    for samples in updates:  # nothing was learned, so each row is what the policy did in it
+        values, densities, _ = model.policy.evaluate_actions(samples.observations, samples.actions)
+        assert values.flatten().tolist() == pytest.approx(samples.old_values.tolist(), abs=1e-5)
+        assert densities.tolist() == pytest.approx(samples.old_log_prob.tolist(), abs=1e-5)
+    learned = [samples.observations[:, :size] for samples in updates]
+    assert {len(samples) for samples in learned[:-1]} == {16}
     assert sum(map(len, learned)) == agents
     assert all(samples.any(dim=1).all() for samples in learned)
     trainer.close()
