@@ -30,6 +30,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "learning_rate": LEARNING_RATES,
     **dict.fromkeys(("clip_range", "ent_coef", "vf_coef"), _NOT_NEGATIVE),
     **dict.fromkeys(("max_grad_norm", "learning_starts", "weight_decay"), _NOT_NEGATIVE),
+    **dict.fromkeys(("clip_range_vf", "target_kl"), _NOT_NEGATIVE),
 }
 """Ranges of the numbers that Stable-Baselines3 does not check, or not before they do harm."""
 

@@ -55,6 +55,8 @@ _TAKEN = frozenset(
     + ("stats_window_size", "_init_setup_model", "self", "action_noise", "replay_buffer_class")
     + ("replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs", "use_sde")
 )
+_SCHEDULES = frozenset(("learning_rate", "clip_range"))
+"""Arguments that Stable-Baselines3 takes as functions of the steps that are left, too."""
 
 
 def settings_of(model_class: type, limits: Mapping[str, tuple[float, float]]) -> type[BaseModel]:
@@ -76,25 +78,30 @@ def settings_of(model_class: type, limits: Mapping[str, tuple[float, float]]) ->
         if all(parameter.kind != inspect.Parameter.VAR_KEYWORD for parameter in parameters):
             break
     fields: dict[str, Any] = {
-        name: (_type_of(default, limits.get(name)), default) for name, default in defaults.items()
+        name: (_type_of(name, default, limits.get(name)), default)
+        for name, default in defaults.items()
     }
     forbid = ConfigDict(extra="forbid")
     return create_model(model_class.__name__, __config__=forbid, **fields)
 
 
-def _type_of(default: Any, limits: tuple[float, float] | None) -> Any:
+def _type_of(name: str, default: Any, limits: tuple[float, float] | None) -> Any:
     """Returns what an argument takes, as far as its default says it."""
     least, most = limits or (-math.inf, math.inf)
     if isinstance(default, bool):
         return Annotated[bool, Field(strict=True)]
     if isinstance(default, int):
         return Annotated[int, Field(strict=True, ge=least if limits else None)]
+    bounds: Any = {"ge": least, "le": most}
+    bounds = {name: bound for name, bound in bounds.items() if math.isfinite(bound)}
+    number = Annotated[float, Field(strict=True, allow_inf_nan=False, **bounds)]
     if isinstance(default, float):
-        return Annotated[Schedule, schedule_between(least, most)]
+        falls = Annotated[Schedule, schedule_between(least, most)]
+        return falls if name in _SCHEDULES else number
     if isinstance(default, tuple):
         return tuple[float, ...]
-    if isinstance(default, str) and limits:
-        return Annotated[float, Field(strict=True, ge=least, allow_inf_nan=False)] | str
+    if limits and (default is None or isinstance(default, str)):
+        return number | type(default)
     return Any
 
 

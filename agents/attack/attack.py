@@ -445,7 +445,7 @@ def words(document: Mapping[str, Any]) -> str:
         return str(document["worst"]["sentence"])
     return (
         f"{document['policy']} is not behind the best of {', '.join(document['against'])} for sure "
-        f"on any of {document['trials']} networks."
+        f"on the worst of {document['trials']} networks."
     )
 
 

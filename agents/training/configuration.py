@@ -183,6 +183,11 @@ class EvaluationConfig(StrictModel):
     interval_steps: int = Field(default=500_000, ge=1)
     comparison_paths: int = Field(default=1024, ge=16, le=1_000_000)
 
+    @field_validator("controllers")
+    @classmethod
+    def _each_once(cls, choices: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(choices))
+
 
 class TrainingConfig(StrictModel):
     """A training run.

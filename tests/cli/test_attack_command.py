@@ -137,7 +137,7 @@ def test_a_policy_that_is_never_behind_is_said_to_be_so(
         "attack", "cubic", "--against", WEAK, "--distribution", small, "--trials", "3",
         "--out", "here",
     )  # fmt: skip
-    assert "cubic is not behind the best of weak for sure on any of 3" in done.stdout
+    assert "cubic is not behind the best of weak for sure on the worst of 3" in done.stdout
     assert json.loads((tmp_path / "here/attack.json").read_text())["worst"] is None
     assert not (tmp_path / "here/worst.yaml").exists()
 
@@ -157,7 +157,7 @@ def test_a_time_of_nothing_searches_nothing(quicgym: Command, small: Path) -> No
     done = quicgym(
         "attack", "bbr", "--against", "cubic", "--distribution", small, "--budget-s", "0"
     )
-    assert "on any of 0 networks" in done.stdout
+    assert "on the worst of 0 networks" in done.stdout
 
 
 def test_runs_that_fail_are_reported_and_left_out(

@@ -275,6 +275,8 @@ MISTAKES = [
     ("ppo", "hyperparameters.learning_rat=1", "learning_rat", "did you mean learning_rate?"),
     ("ppo", "hyperparameters.learning_rate=1e39", "learning_rate = 9999", "from 0 to 1e+30"),
     ("ppo", "hyperparameters.n_epochs=0", "n_epochs = 0", "at least 1"),
+    ("ppo", "hyperparameters.gamma=linear_0.99", "gamma = 'linear_0.99'", "at least 0, at most 1"),
+    ("ppo", "hyperparameters.target_kl=x", "target_kl = 'x'", "give a number, at least 0"),
     ("ppo", "hyperparameters.batch_size=1", "ppo refuses"),
     (
         "ppo",

@@ -109,3 +109,8 @@ def test_a_parameter_that_the_preset_does_not_have_is_named(name):
 def test_a_network_that_no_policy_can_hold_is_refused(change, message):
     with pytest.raises(ConfigError, match=message):
         load_training("tuning-ppo", [f"network.{change}"])
+
+
+def test_a_controller_that_is_given_twice_is_measured_once():
+    config = load_training("tuning-start", ["evaluation.controllers=[bbr, bbr3, bbr]"])
+    assert config.evaluation.controllers == ("bbr", "bbr3")
