@@ -33,6 +33,8 @@ from quicgym.output_folders import file_name, read_json, read_parquet
 from quicgym.plot_style import PLOTS_FOLDER, save, write_captions
 from quicgym.yaml_files import closest
 
+_RESULTS = (EVALUATION_FILE, "results.json", "papers.json")
+
 
 def run_plot(
     result: Path,
@@ -189,10 +191,13 @@ def _points(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _runs(result: Path) -> Iterator[dict[str, Any]]:
     """Yields the runs of a folder; a policy counts as the controller that it is in place of."""
     finished = read_finished(result)
-    if not finished:
+    what = "" if finished else f"has no {RUNS_FILE} with runs"
+    if finished and not any((result / name).is_file() for name in _RESULTS):
+        what = f"has none of {', '.join(_RESULTS)}: it is of another command, or not finished"
+    if what:
         raise RunError(
-            f"{result}: has no {RUNS_FILE} with runs; give a folder that quicgym baselines, papers "
-            "or evaluate has written (--out)"
+            f"{result}: {what}; give a folder that quicgym baselines, papers or evaluate has "
+            "written (--out)"
         )
     for run in finished.values():
         yield {**run, "controller": run.get("controller", run.get("policy"))}

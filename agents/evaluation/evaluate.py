@@ -229,10 +229,11 @@ def _print(document: dict[str, Any], versus: Sequence[str], columns: Sequence[st
     samples = "networks" if all_drawn else "seeds"
     console = wide_console()
     console.print(
-        f"{document['suite']}, {document['engine']} engine: {_size(document)}, reward "
-        f"{document['reward']['name']}\n{_steered(document)}\n"
+        f"{document['suite']}, {document['engine']} engine: {_size(document)}"
+        f"{Window(document['from_s'], document['until_s'])}, reward {document['reward']['name']}\n"
+        f"{_steered(document)}\n"
         f"IQM: interquartile mean, with its 95% interval over {samples}; the rest: means over the "
-        f"{networks}\n",
+        f"{networks} that have a value\n",
         highlight=False,
     )
     headings, rows = table(document, _columns(document, columns))

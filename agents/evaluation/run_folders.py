@@ -197,9 +197,13 @@ def _read_evaluation(folder: Path) -> list[Run]:
         raise RunError(
             f"{path}: engine has the values {', '.join(engines)}: evaluate each into its own folder"
         )
+    incomplete = {cell["policy"] for cell in about.get("missing", ())}
     runs = []
     for policy, rows in frame.groupby("policy", sort=False):
         name = str(policy)
+        if name in incomplete:
+            say(f"note: {folder}: runs of {name} are missing, so it is left out; evaluate again")
+            continue
         paths = {scenario: series_path(folder, name, scenario) for scenario in rows["scenario"]}
         series = {scenario: file for scenario, file in paths.items() if file.is_file()}
         if len(series) < len(paths):
@@ -219,6 +223,8 @@ def _read_evaluation(folder: Path) -> list[Run]:
                 window=[about.get("from_s"), about.get("until_s")],
             )
         )
+    if not runs:
+        raise RunError(f"{path}: runs of every policy are missing; evaluate again")
     return runs
 
 

@@ -209,6 +209,12 @@ class Run:
         """Returns a mark by its time; an episode may have ended before."""
         time, marks = nanoseconds(time_s), self._recorded.marks
         if time >= marks[-1].time:
+            if name == "from_s":
+                raise ValueError(
+                    f"from_s = {time_s:g}: the episode of {self.scenario.name} ended after "
+                    f"{marks[-1].time * 1e-9:g} s with the last flow of the policy; give an "
+                    "earlier from_s, or leave this scenario out"
+                )
             return marks[-1]
         for mark in marks:
             if mark.time == time:

@@ -99,6 +99,16 @@ def points(run: Any, tag: str) -> dict[int, float]:
     return {event.step: event.value for event in run.Scalars(tag)}
 
 
+def test_a_policy_whose_runs_are_missing_is_left_out_and_said_to_be(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    missing = [{"policy": "bbr", "scenario": SCENARIOS[0], "seed": 1}]
+    folder = write_evaluation(tmp_path / "evaluation", ["bbr", "cubic"], missing=missing)
+    done = quicgym("compare", folder, "--logdir", "logs")
+    assert "runs of bbr are missing" in done.stderr
+    assert (tmp_path / "logs/cubic").is_dir() and not (tmp_path / "logs/bbr").exists()
+
+
 def test_agents_and_baselines_have_the_same_tags_and_steps(
     quicgym: Command, tmp_path: Path
 ) -> None:

@@ -136,3 +136,13 @@ def test_a_folder_without_runs_is_an_error(quicgym: Command, tmp_path: Path) -> 
     assert (
         "has no runs.jsonl with runs; give a folder that quicgym baselines, papers" in done.stderr
     )
+
+
+def test_runs_of_a_command_that_plot_does_not_know_are_refused(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    quicgym("evaluate", "--policy", "bbr", "--suite", "ebcc-single", "--seeds", "1", "--out", "e")
+    (tmp_path / "e/evaluation.json").rename(tmp_path / "e/attack.json")
+    done = quicgym("plot", "e", status=2)
+    assert "e: has none of evaluation.json" in done.stderr
+    assert not (tmp_path / "e/plots").exists()

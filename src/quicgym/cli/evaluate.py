@@ -41,13 +41,17 @@ def evaluate(
     seeds: Annotated[
         int,
         typer.Option(
-            min=1, metavar="N", help="Run every scenario with N seeds, from --first-seed on."
+            min=1,
+            max=10_000_000,
+            metavar="N",
+            help="Run every scenario with N seeds, from --first-seed on.",
         ),
     ] = 5,
     first_seed: Annotated[
         int,
         typer.Option(
             min=0,
+            max=2**62,
             metavar="S",
             help="The first seed. Trainings and sweeps choose by the seeds from 3000000 on, so "
             "leave these out of a comparison.",

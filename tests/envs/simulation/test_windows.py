@@ -78,6 +78,13 @@ def test_a_rate_that_stays_the_same_needs_no_time_to_recover() -> None:
     assert quicgym.run(dumbbell([constant]), "cubic").metric("recovery_time_s") == 0
 
 
+def test_a_window_after_the_end_of_an_episode_is_refused_by_its_name() -> None:
+    scenario = dumbbell([{"stop_s": 2}, {"controller": "cubic"}], duration_s=6)
+    assert quicgym.run(scenario, "cubic", from_s=3).metric("goodput_mbps") is not None
+    with pytest.raises(ValueError, match="from_s = 3: the episode of .* ended after 2 s"):
+        play(find_policy("cubic"), scenario, from_s=3)
+
+
 @pytest.mark.parametrize("policy", [False, True])
 def test_further_marks_are_ends_of_windows(policy: bool) -> None:
     scenario = dumbbell([{}], duration_s=4)
