@@ -52,15 +52,14 @@ class GroupCritic:
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=_LEARNING_RATE, eps=1e-5)
         self._device = device
 
-    def values(
-        self, states: States, shape: tuple[int, int], replays: int, gamma: float
-    ) -> np.ndarray:
+    def values(self, states: States, left: np.ndarray, replays: int) -> np.ndarray:
         """Returns the value of each step of each episode less its group's mean.
 
-        An episode's value is the mean of its agents', and 0 after its end. `shape` is (steps,
-        episodes).
+        An episode's value is the mean of its agents', and 0 after its end. `left` is the discount
+        of what is earned at the episode's end, of the shape (steps, episodes).
         """
-        self._states, self._inputs = states, _inputs(states, replays, gamma)
+        shape = left.shape
+        self._states, self._inputs = states, _inputs(states, left, replays)
         with torch.inference_mode():
             parts = [self.network(part.to(self._device)) for part in self._inputs.split(1 << 16)]
         sums, agents = np.zeros(shape), np.zeros(shape)
@@ -98,17 +97,12 @@ class GroupCritic:
         self.optimizer.load_state_dict(state["optimizer"])
 
 
-def _inputs(states: States, replays: int, gamma: float) -> torch.Tensor:
-    """Returns states, their differences from the replays' mean, and the share of what follows.
-
-    That share is gamma to the power of the steps that the path has left.
-    """
+def _inputs(states: States, left: np.ndarray, replays: int) -> torch.Tensor:
+    """Returns states, their differences from the replays' mean, and the discount of the end."""
     groups = states.episodes // replays
-    last = np.zeros(groups.max() + 1)
-    np.maximum.at(last, groups, states.steps)
-    beyond = gamma ** (last[groups] - states.steps)
+    beyond = left[states.steps, states.episodes]
     seen = torch.from_numpy(states.seen)
-    cells = torch.from_numpy(states.steps * len(last) + groups)
+    cells = torch.from_numpy(states.steps * (groups.max() + 1) + groups)
     sums = torch.zeros(int(cells.max()) + 1, seen.shape[1]).index_add_(0, cells, seen)
     rows = torch.bincount(cells).clamp(min=1)
     means = sums / rows[:, None]

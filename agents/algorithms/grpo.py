@@ -3,8 +3,8 @@
 The return of an episode depends far more on the path that was drawn than on what the policy did.
 So each path is played several times, with the same seed: its episodes differ by the actions that
 the policy drew, and by nothing else. The advantage of a decision is the return from there on, less
-the mean of that over the path's episodes at the same decision, and no network has to learn the
-values of paths. (How much of the variance that takes out is `train/explained_variance` in
+the mean of that over the path's episodes at the same time, and no network has to learn the values
+of paths. (How much of the variance that takes out is `train/explained_variance` in
 TensorBoard.) Weights follow PPO's clipped objective.
 
 A path's advantages are divided by their spread, plus the median of all paths' spreads: a few paths
@@ -58,7 +58,8 @@ class GrpoSettings(Settings):
     Attributes:
         paths: How many are drawn in an iteration.
         replays: Episodes of the policy on each path.
-        gamma: Discount of rewards from one decision to the next.
+        gamma: Discount of what is earned after a decision of the path's mean length. It is one of
+            time, since decisions may last an RTT, and rewards count by their time.
         gae_lambda: With a critic, the factor of generalized advantage estimation: 1 waits for all
             that follows, 0 for one reward.
         n_epochs: How often an iteration's decisions are learned from.
@@ -91,7 +92,7 @@ class Compared(NamedTuple):
     """Rewards of episodes less the mean of their group, of shape (steps, episodes).
 
     Attributes:
-        rewards: What a step earned; integrals of the reward.
+        rewards: What a step earned, integrals of the reward, less what the mean return lost in it.
         returns: Discounted sums of these from there on.
         explained_variance: The share of the variance of returns that the groups' means explain.
     """
@@ -163,9 +164,11 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         trajectories = self.play(episodes, decide)
         steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
         check_decisions(len(steps), episodes)
-        self._compared = compare_replays(
-            np.diff(trajectories.returns, axis=0), settings.replays, settings.gamma
-        )
+        times = _in_steps(trajectories.times_s, settings.replays)
+        rewards = np.diff(trajectories.returns, axis=0)
+        self._discounts = settings.gamma ** np.diff(times, axis=0)
+        self._left = settings.gamma ** (times[-1] - times)
+        self._compared = compare_replays(times, rewards, self._discounts, settings.replays)
         advantages = self._advantages(states)[steps, of_episodes]
         advantages = (advantages / (advantages.std() + 1e-12)).clip(-_MOST, _MOST)
         self.decisions = Decisions(
@@ -187,9 +190,9 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
             return returns
         settings = self.settings
         whole = States(*(np.concatenate(column) for column in zip(*states, strict=True)))
-        values = self.critic.values(whole, rewards.shape, settings.replays, settings.gamma)
+        values = self.critic.values(whole, self._left[:-1], settings.replays)
         self._value_explained_variance = 1 - (returns - values).var() / (returns.var() + 1e-12)
-        return generalized_advantages(rewards, values, settings.gamma, settings.gae_lambda)
+        return generalized_advantages(rewards, values, self._discounts, settings.gae_lambda)
 
     def distribution(self, observations: torch.Tensor) -> Distribution:
         """Returns the policy's distribution of actions for observations."""
@@ -237,39 +240,66 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         self.log_std.fill_(log_std)
 
 
-def compare_replays(rewards: np.ndarray, group_size: int, gamma: float) -> Compared:
+def compare_replays(
+    times: np.ndarray, rewards: np.ndarray, discounts: np.ndarray, group_size: int
+) -> Compared:
     """Compares rewards within groups of episodes that have the path and its seed in common.
 
-    `rewards` are integrals over steps, of shape (steps, episodes), with groups side by side.
+    `times` have the shape (steps + 1, episodes), with groups side by side; an episode's stands
+    still after its end. `rewards` are integrals over steps, and `discounts` what a step of its
+    length makes of what follows it, of shape (steps, episodes). Decisions of replays are at other
+    times as soon as their RTTs differ, so the mean is that of the returns at the same time.
     """
-    returns = generalized_advantages(rewards, np.zeros_like(rewards), gamma, 1.0)
-
-    def less_mean(values: np.ndarray) -> np.ndarray:
-        groups = values.reshape(len(values), -1, group_size)
-        return groups - groups.mean(axis=2, keepdims=True)
-
-    groups = less_mean(returns)
-    explained_variance = 1 - groups.var() / (returns.var() + 1e-12)
-    spreads = np.sqrt((groups**2).mean(axis=(0, 2), keepdims=True))
-    scales = spreads + np.median(spreads) + 1e-12
+    to_go = generalized_advantages(rewards, np.zeros_like(rewards), discounts, 1.0)
+    to_go = np.vstack([to_go, np.zeros((1, to_go.shape[1]))])
+    means = _means_at(times, to_go, group_size)
+    means[times == times[-1]] = 0.0  # nothing follows an episode's end
+    differences = (to_go - means)[:-1]
+    explained_variance = 1 - differences.var() / (to_go[:-1].var() + 1e-12)
+    groups = differences.reshape(len(rewards), -1, group_size)
+    spreads = np.sqrt((groups**2).mean(axis=(0, 2)))
+    scales = np.repeat(spreads + np.median(spreads) + 1e-12, group_size)
     return Compared(
-        (less_mean(rewards) / scales).reshape(rewards.shape),
-        (groups / scales).reshape(rewards.shape),
+        (rewards + discounts * means[1:] - means[:-1]) / scales,
+        differences / scales,
         float(explained_variance),
     )
 
 
+def _in_steps(times_s: np.ndarray, group_size: int) -> np.ndarray:
+    """Returns times in mean steps of their group, for which discounts are.
+
+    Rewards count by the length of steps, so by the number of steps a policy that makes an RTT
+    longer, and its steps with it, would have higher returns.
+    """
+    steps_s = np.diff(times_s, axis=0).reshape(len(times_s) - 1, -1, group_size)
+    mean_s = steps_s.sum(axis=(0, 2)) / (steps_s > 0).sum(axis=(0, 2))
+    times: np.ndarray = times_s / np.repeat(mean_s, group_size)
+    return times
+
+
+def _means_at(times: np.ndarray, values: np.ndarray, group_size: int) -> np.ndarray:
+    """Returns the mean over each episode's group of values at its own times, interpolated."""
+    means = np.empty_like(values)
+    for first in range(0, values.shape[1], group_size):
+        group = range(first, first + group_size)
+        at = times[:, group]
+        interpolated = [np.interp(at, times[:, member], values[:, member]) for member in group]
+        means[:, group] = np.mean(interpolated, axis=0)
+    return means
+
+
 def generalized_advantages(
-    rewards: np.ndarray, values: np.ndarray, gamma: float, gae_lambda: float
+    rewards: np.ndarray, values: np.ndarray, discounts: np.ndarray, gae_lambda: float
 ) -> np.ndarray:
-    """Returns the sums of the steps' surprises, each counting gamma · gae_lambda times the last.
+    """Returns the sums of the steps' surprises, each counting discount · gae_lambda times the last.
 
     All arrays have the shape (steps, episodes). After the last step nothing is earned.
     """
     advantages = np.zeros_like(rewards)
     advantage, value_after = np.zeros((2, rewards.shape[1]))
     for step in reversed(range(len(rewards))):
-        surprise = rewards[step] + gamma * value_after - values[step]
-        advantages[step] = advantage = surprise + gamma * gae_lambda * advantage
+        surprise = rewards[step] + discounts[step] * value_after - values[step]
+        advantages[step] = advantage = surprise + discounts[step] * gae_lambda * advantage
         value_after = values[step]
     return advantages

@@ -33,11 +33,16 @@ def collected(model, seed=1):
     return rewards, model.decisions
 
 
-def compared(rewards, gamma=0.98):
-    """The advantages of pairs of episodes, and how much their means explain."""
+def compared(rewards, gamma=0.98, lengths=1.0):
+    """The advantages of pairs of episodes, and how much their means explain.
+
+    `lengths` are those of the steps, in decision intervals.
+    """
     from quicgym.agents.algorithms.grpo import compare_replays
 
-    found = compare_replays(rewards, 2, gamma)
+    lengths = np.broadcast_to(lengths, rewards.shape)
+    times = np.vstack([np.zeros(rewards.shape[1]), lengths.cumsum(axis=0)])
+    found = compare_replays(times, rewards, gamma**lengths, 2)
     return found.returns, found.explained_variance
 
 
@@ -60,6 +65,13 @@ def test_what_a_path_earns_whatever_is_done_there_makes_no_advantage():
     assert 0.99 < explained_variance < 1
 
 
+def test_who_makes_decisions_last_longer_has_no_advantage():
+    lengths = np.ones((40, 4))
+    lengths[:20, 0], lengths[20:, 0] = 2.0, 0.0  # twenty decisions in the time of forty
+    earned_at_the_same_rate = 0.3 * lengths
+    assert compared(earned_at_the_same_rate, lengths=lengths)[1] > 0.999
+
+
 def test_a_path_on_which_much_is_at_stake_does_not_drown_the_others():
     rewards = np.random.default_rng(2).normal(size=(20, 8))
     rewards[:, :2] *= 1000
@@ -71,16 +83,17 @@ def test_an_advantage_with_a_critic_is_what_the_values_did_not_foresee():
     from quicgym.agents.algorithms.grpo import generalized_advantages
 
     rewards = np.random.default_rng(2).normal(size=(6, 3))
-    to_go = generalized_advantages(rewards, np.zeros_like(rewards), 0.9, 1.0)
+    discounts = np.full((6, 3), 0.9)
+    to_go = generalized_advantages(rewards, np.zeros_like(rewards), discounts, 1.0)
     assert to_go[-1] == pytest.approx(rewards[-1])
     assert to_go[:-1] == pytest.approx(rewards[:-1] + 0.9 * to_go[1:])
-    assert generalized_advantages(rewards, to_go, 0.9, 0.5) == pytest.approx(np.zeros((6, 3)))
+    assert generalized_advantages(rewards, to_go, discounts, 0.5) == pytest.approx(np.zeros((6, 3)))
     values = np.random.default_rng(3).normal(size=(6, 3))
     after = np.vstack([values[1:], np.zeros((1, 3))])
-    assert generalized_advantages(rewards, values, 0.9, 0.0) == pytest.approx(
+    assert generalized_advantages(rewards, values, discounts, 0.0) == pytest.approx(
         rewards + 0.9 * after - values
     )
-    assert generalized_advantages(rewards, values, 0.9, 1.0) == pytest.approx(to_go - values)
+    assert generalized_advantages(rewards, values, discounts, 1.0) == pytest.approx(to_go - values)
 
 
 def test_a_critic_learns_by_how_much_a_state_is_better_than_those_of_the_replays():
@@ -105,10 +118,10 @@ def test_a_critic_learns_by_how_much_a_state_is_better_than_those_of_the_replays
 
     for _ in range(60):
         states, returns = draw()
-        before = critic.values(states, (30, 8), 4, 0.9)
+        before = critic.values(states, 0.9 ** np.mgrid[30:0:-1, :8][0], 4)
         critic.update(returns, 2, 32)
     states, returns = draw()
-    values = critic.values(states, (30, 8), 4, 0.9)
+    values = critic.values(states, 0.9 ** np.mgrid[30:0:-1, :8][0], 4)
     assert before.reshape(30, 2, 4).sum(axis=2) == pytest.approx(np.zeros((30, 2)), abs=1e-5)
     assert (returns - values).var() < 0.2 * returns.var()
 
@@ -125,7 +138,7 @@ def test_an_episode_that_has_ended_is_worth_nothing():
         critic.network[-1].weight.fill_(1.0)
     steps, episodes = np.array([0, 0, 1]), np.array([0, 1, 1])  # the first ends after one step
     seen = np.random.default_rng(1).normal(size=(3, 1 + len(PRIVILEGED))).astype(np.float32)
-    values = critic.values(States(seen, steps, episodes), (2, 2), 2, 0.9)
+    values = critic.values(States(seen, steps, episodes), np.ones((2, 2)), 2)
     assert values[1, 0] == 0
     assert values[0, 0] == pytest.approx(-values[0, 1]) != 0
 
