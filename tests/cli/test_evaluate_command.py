@@ -371,7 +371,7 @@ BAD_INPUT = {
     "--qlog file/logs --suite ebcc-single --seeds 1": ["file/logs", "name another folder"],
     "--other-controllers cubik": ["other_controllers = 'cubik'", "did you mean cubic"],
     "--reward fair": ["--reward", "'fair'", "fair-throughput"],
-    "--first-seed 18446744073709551615": ["--first-seed", "18446744073709551615"],
+    "--first-seed 18446744073709551615": ["--first-seed", "less than or equal to"],
 }
 
 
