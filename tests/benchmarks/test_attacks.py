@@ -22,7 +22,7 @@ def test_the_worst_comes_first_with_its_interval() -> None:
     rows = page.split("|---|---|---|---|\n")[1].splitlines()
     assert rows == [
         "| `ebcc:gamma=3` | 8 | 0.50 [0.25, 0.75] | ebcc:gamma=3 is behind. |",
-        "| `bbr` | 8 | – | bbr is not behind the best of cubic, bbr for sure on any of 8 "
-        "networks. |",
+        "| `bbr` | 8 | – | bbr is not behind the best of cubic, bbr for sure on the worst of "
+        "8 networks. |",
     ]
     assert "the best of bbr, cubic minus" in page and "commit abc" in page
