@@ -166,10 +166,9 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         check_decisions(len(steps), episodes)
         times = _in_steps(trajectories.times_s, settings.replays)
         rewards = np.diff(trajectories.returns, axis=0)
-        self._discounts = settings.gamma ** np.diff(times, axis=0)
-        self._left = settings.gamma ** (times[-1] - times)
-        self._compared = compare_replays(times, rewards, self._discounts, settings.replays)
-        advantages = self._advantages(states)[steps, of_episodes]
+        discounts = settings.gamma ** np.diff(times, axis=0)
+        self._compared = compare_replays(times, rewards, discounts, settings.replays)
+        advantages = self._advantages(states, times, discounts)[steps, of_episodes]
         advantages = (advantages / (advantages.std() + 1e-12)).clip(-_MOST, _MOST)
         self.decisions = Decisions(
             torch.cat(observations),
@@ -183,16 +182,19 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         """Returns what only the simulator knows of these rows' states."""
         return privileged_inputs(dict(zip(INFO_COLUMNS, self.batch.info[rows].T, strict=True)))
 
-    def _advantages(self, states: list[States]) -> np.ndarray:
-        """Returns the advantages of all steps of all episodes."""
+    def _advantages(
+        self, states: list[States], times: np.ndarray, discounts: np.ndarray
+    ) -> np.ndarray:
+        """Returns the advantages of all steps of all episodes; see `compare_replays`."""
         rewards, returns, _ = self._compared
         if self.critic is None:
             return returns
         settings = self.settings
         whole = States(*(np.concatenate(column) for column in zip(*states, strict=True)))
-        values = self.critic.values(whole, self._left[:-1], settings.replays)
+        left = settings.gamma ** (times[-1] - times[:-1])
+        values = self.critic.values(whole, left, settings.replays)
         self._value_explained_variance = 1 - (returns - values).var() / (returns.var() + 1e-12)
-        return generalized_advantages(rewards, values, self._discounts, settings.gae_lambda)
+        return generalized_advantages(rewards, values, discounts, settings.gae_lambda)
 
     def distribution(self, observations: torch.Tensor) -> Distribution:
         """Returns the policy's distribution of actions for observations."""

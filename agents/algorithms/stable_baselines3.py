@@ -171,12 +171,11 @@ class AgentsRollout(RolloutBuffer):
     def __init__(self, *arguments: Any, observation_size: int, **keywords: Any) -> None:
         """Takes `observation_size` and the arguments of RolloutBuffer."""
         self._observation_size = observation_size
-        self._of_agents: RolloutBufferSamples | None = None
         super().__init__(*arguments, **keywords)
 
     def reset(self) -> None:
         """Begins a rollout."""
-        self._of_agents = None
+        self._of_agents: RolloutBufferSamples | None = None
         super().reset()
 
     def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:

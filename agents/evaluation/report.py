@@ -18,6 +18,7 @@ from quicgym.agents.evaluation.summary import Evaluation
 from quicgym.console import count_of
 from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.plots import draw_episodes
+from quicgym.envs.simulation.window import Window
 from quicgym.output_folders import write_atomically
 from quicgym.plot_style import CAPTIONS_FILE, display_name, write_png
 
@@ -76,6 +77,7 @@ def write_report(
         "quicgym.agents.evaluation",
         "report.html.jinja",
         document=document,
+        window=str(Window(document["from_s"], document["until_s"])),
         verdict=verdict(document, networks),
         subject=subject and display_name(subject),
         headings=headings,

@@ -138,6 +138,12 @@ class Run:
         self._from = None if not from_s else self._mark("from_s", from_s)
         self._until = recorded.marks[-1] if until_s is None else self._mark("until_s", until_s)
         self._window = (0 if self._from is None else self._from.time, self._until.time)
+        if self._from is recorded.marks[-1]:
+            raise ValueError(
+                f"from_s = {from_s:g}: the episode of {self.scenario.name} ended after "
+                f"{self._from.time * 1e-9:g} s with the last flow of the policy; give an earlier "
+                "from_s, or leave this scenario out"
+            )
 
     @classmethod
     def of(cls, simulation: Simulation, window: Window = WHOLE) -> Run:
@@ -209,12 +215,6 @@ class Run:
         """Returns a mark by its time; an episode may have ended before."""
         time, marks = nanoseconds(time_s), self._recorded.marks
         if time >= marks[-1].time:
-            if name == "from_s":
-                raise ValueError(
-                    f"from_s = {time_s:g}: the episode of {self.scenario.name} ended after "
-                    f"{marks[-1].time * 1e-9:g} s with the last flow of the policy; give an "
-                    "earlier from_s, or leave this scenario out"
-                )
             return marks[-1]
         for mark in marks:
             if mark.time == time:
