@@ -57,7 +57,7 @@ class PairedDifference(BaseCallback):
     |----------------------------------------------------|----------------------------------------|
     | `paired/minus_NAME`                                | mean reward of the model minus that of the first controller, such as `paired/minus_bbr` |
     | `paired/minus_best`                                | the same for the controller with the highest mean reward on these paths |
-    | `paired/minus_NAME_low`, `paired/minus_NAME_high`  | ends of the 95% interval, by the bootstrap over paths |
+    | `paired/minus_NAME_low`, `paired/minus_NAME_high`  | ends of the 95% interval, Student's t over paths |
 
     Args:
         suite: Suite, scenario or distribution, by name or path; not one that is held out.

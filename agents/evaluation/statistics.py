@@ -5,7 +5,8 @@ Bellemare, "Deep Reinforcement Learning at the Edge of the Statistical Precipice
 
 - **Interquartile mean (IQM)**: the mean of the middle half of all scores of a policy (section 4.3).
 - **Intervals**: 95%, by the percentiles of a stratified bootstrap (section 4.1): each resample
-  draws as many seeds as there are, with replacement, within each scenario.
+  draws as many seeds as there are, with replacement, within each scenario. Those of means need no
+  resamples, and are Student's t.
 - **Performance profile**: the share of a policy's scores above tau, for each tau (section 4.2).
 - **Probability of improvement**: the share of scenarios and seeds in which X scores above Y, a tie
   counts one half. The paper compares every pair of seeds; here seed k of X meets seed k of Y.
@@ -184,39 +185,40 @@ def seed_intervals(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 def _reach(deviation: Any, count: Any) -> Any:
     """Returns how far an interval by Student's t reaches from the mean of `count` values."""
-    quantile = stdtrit(np.maximum(count - 1, 1), 0.5 + CONFIDENCE_PERCENT / 200)
-    return quantile * deviation / np.sqrt(np.maximum(count, 1))
+    return _quantile(np.maximum(count - 1, 1)) * deviation / np.sqrt(np.maximum(count, 1))
 
 
-def mean_difference(
-    first: np.ndarray, second: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
-) -> Estimate:
+def _quantile(degrees: Any) -> Any:
+    """Returns how many standard errors an interval reaches from its middle."""
+    return stdtrit(degrees, 0.5 + CONFIDENCE_PERCENT / 200)
+
+
+def mean_difference(first: np.ndarray, second: np.ndarray) -> Estimate:
     """Returns the mean of the first scores minus the second, paired, with its 95% interval.
 
     Scores are by scenario and seed; ValueError where they have another shape, or are not all
-    finite. The stratified bootstrap resamples the seeds of each scenario. A distribution is one
-    entry, so its paths are resampled.
+    finite. The interval is Student's t for a mean over strata, the scenarios, whose seeds vary
+    independently (Welch 1947; Satterthwaite 1946, for the degrees of freedom): with ten seeds the
+    percentiles of a bootstrap are too narrow. A distribution is one scenario, whose paths vary.
     """
     differences = _checked(np.stack([first, second]))
     differences = differences[0] - differences[1]
-    if differences.shape[1] < 2:
-        return Estimate(float(differences.mean()), None, None)
-    return percentiles(float(differences.mean()), resampled_means(differences, resamples, seed))
-
-
-def resampled_means(scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
-    """Returns the mean of the scores in each resample of the seeds within each scenario."""
-    rng = np.random.default_rng(seed)
-    rows = np.arange(len(scores))[:, None]
-    draws = (rng.integers(scores.shape[1], size=scores.shape) for _ in range(resamples))
-    return np.array([scores[rows, drawn].mean() for drawn in draws])
+    mean = float(differences.mean())
+    scenarios, seeds = differences.shape
+    if seeds < 2:
+        return Estimate(mean, None, None)
+    variances = differences.var(axis=1, ddof=1) / seeds  # of each scenario's mean
+    total = variances.sum()
+    degrees = (seeds - 1) * total**2 / (variances**2).sum() if total > 0 else 1.0
+    reach = float(_quantile(degrees) * np.sqrt(total)) / scenarios
+    return Estimate(mean, mean - reach, mean + reach)
 
 
 def resampled_networks(scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
     """Returns the mean of the scores (networks x seeds) in each resample of the networks.
 
     This says how much the mean would differ on other networks of the same kind, where
-    `resampled_means` says it for other seeds on the same networks.
+    `mean_difference` says it for other seeds on the same networks.
     """
     means = scores.mean(axis=1)
     draws = np.random.default_rng(seed).integers(len(means), size=(resamples, len(means)))

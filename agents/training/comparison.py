@@ -7,7 +7,7 @@ The evaluations on the way have chosen the best policy, so none of their paths i
 - Where the suite is a list of scenarios, they are draws from the distribution that is trained on.
 - Where that is a scenario too, they are the suite's scenarios with other seeds.
 
-The mean of the differences has a 95% interval by the bootstrap over paths. Something was learned
+The mean of the differences has a 95% interval by Student's t over paths. Something was learned
 where the interval of best minus start is above 0.
 """
 

@@ -177,7 +177,7 @@ def gaps_of(
 
 
 def estimate(gaps: np.ndarray) -> Estimate:
-    """Returns the mean gap with its 95% interval, by the stratified bootstrap over seeds."""
+    """Returns the mean gap with its 95% interval over seeds, those of each cell apart."""
     return mean_difference(gaps, np.zeros_like(gaps))
 
 

@@ -167,21 +167,26 @@ def test_profiles_are_shares_above_a_threshold(scores):
         assert profile == pytest.approx([np.mean(policy > tau) for tau in thresholds])
 
 
-def test_a_paired_difference_s_interval_is_that_of_the_differences():
+@pytest.mark.parametrize("seeds", [2, 10, 300])
+def test_a_paired_difference_s_interval_is_student_s_t_of_the_differences(seeds):
     rng = np.random.default_rng(2)
-    paths = 10 * rng.normal(size=300)  # which both have, and which takes no part
-    first, second = paths + rng.normal(0.2, 1, 300), paths + rng.normal(0, 1, 300)
-    ours = mean_difference(first[None], second[None], 4000)
-    theirs = stats.bootstrap(
-        (first - second,), np.mean, n_resamples=4000, method="percentile", random_state=rng
-    ).confidence_interval
-    width = theirs.high - theirs.low
+    paths = 10 * rng.normal(size=seeds)  # which both have, and which takes no part
+    first, second = paths + rng.normal(0.2, 1, seeds), paths + rng.normal(0, 1, seeds)
+    ours = mean_difference(first[None], second[None])
+    theirs = stats.ttest_rel(first, second).confidence_interval()
     assert ours.value == pytest.approx((first - second).mean())
-    assert ours.low == pytest.approx(theirs.low, abs=0.05 * width)
-    assert ours.high == pytest.approx(theirs.high, abs=0.05 * width)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
 
 
-def test_a_paired_difference_is_resampled_within_scenarios():
+def test_the_interval_over_two_scenarios_is_welch_s():
+    rng = np.random.default_rng(5)
+    first, second = rng.normal(0.2, 1, 12), rng.normal(0, 5, 12)
+    ours = mean_difference(np.stack([first, -second]), np.zeros((2, 12)))
+    theirs = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
+    assert (ours.low, ours.high) == pytest.approx((theirs.low / 2, theirs.high / 2))
+
+
+def test_differences_between_scenarios_add_no_width():
     offsets = np.array([[0.0], [50.0]])
     noise = np.random.default_rng(0).normal(size=(2, 2, 30))
     estimate = mean_difference(offsets + noise[0], noise[1])
