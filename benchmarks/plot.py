@@ -199,8 +199,18 @@ def _runs(result: Path) -> Iterator[dict[str, Any]]:
             f"{result}: {what}; give a folder that quicgym baselines, papers or evaluate has "
             "written (--out)"
         )
+    met = set()
     for run in finished.values():
-        yield {**run, "controller": run.get("controller", run.get("policy"))}
+        controller = run.get("controller", run.get("policy"))
+        identity = controller, run["scenario"], run["engine"], run["seed"]
+        if identity in met:
+            raise RunError(
+                f"{result}: {RUNS_FILE} has two runs of {controller} on {run['scenario']} with "
+                f"seed {run['seed']}, one of an earlier call with other options; run the command "
+                "again without --resume"
+            )
+        met.add(identity)
+        yield {**run, "controller": controller}
 
 
 def _series(result: Path, runs: Iterable[dict[str, Any]]) -> dict[str, pd.DataFrame]:
