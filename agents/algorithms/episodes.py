@@ -17,6 +17,7 @@ from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.scenarios.fields import ScenarioError
 
 _TIME = INFO_COLUMNS.index("time_s")
+_ACTIVE = INFO_COLUMNS.index("active")
 
 Decide = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
 """Maps a step's number, the rows that act and the episode of each to an action for each row."""
@@ -77,10 +78,10 @@ class Episodes:
         return [self.batch.source.draw(rng, None) for _ in range(count)]
 
     def takes_effect(self, rows: np.ndarray) -> np.ndarray:
-        """Returns in which of these rows an action has an effect."""
-        if self._slow_start is None:
-            return np.ones(len(rows), dtype=np.bool_)
-        effect: np.ndarray = self.batch.observations[rows, self._slow_start] == 0
+        """Returns in which of these rows the flow is running and obeys an action."""
+        effect: np.ndarray = self.batch.info[rows, _ACTIVE] > 0
+        if self._slow_start is not None:
+            effect &= self.batch.observations[rows, self._slow_start] == 0
         return effect
 
     def agents_beside(self, rows: np.ndarray) -> np.ndarray:

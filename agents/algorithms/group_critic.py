@@ -2,12 +2,13 @@
 
 Replays of a path differ by what the policy drew, and soon one has a longer queue or a lower rate
 than the others. So the network sees a state, what only the simulator knows, and how both differ
-from the replays' mean at the same decision, and predicts by how much the return from there on will
+from the replays' mean at the same time, and predicts by how much the return from there on will
 differ from theirs. Only training uses it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,23 +53,24 @@ class GroupCritic:
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=_LEARNING_RATE, eps=1e-5)
         self._device = device
 
-    def values(self, states: States, left: np.ndarray, replays: int) -> np.ndarray:
-        """Returns the value of each step of each episode less its group's mean.
+    def values(self, states: States, times: np.ndarray, gamma: float, replays: int) -> np.ndarray:
+        """Returns the value of each step of each episode less its group's mean at that time.
 
-        An episode's value is the mean of its agents', and 0 after its end. `left` is the discount
-        of what is earned at the episode's end, of the shape (steps, episodes).
+        An episode's value is the mean of its agents', and 0 after its end. `times` have the shape
+        (steps + 1, episodes), and stand still after an episode's end; `gamma` is the discount of a
+        unit of them.
         """
-        shape = left.shape
-        self._states, self._inputs = states, _inputs(states, left, replays)
+        shape = len(times) - 1, times.shape[1]
+        left = gamma ** (times[-1] - times[:-1])
+        others = [_steps_of(member, times, replays) for member in range(replays)]
+        self._states, self._inputs = states, _inputs(states, left, others)
         with torch.inference_mode():
             parts = [self.network(part.to(self._device)) for part in self._inputs.split(1 << 16)]
-        sums, agents = np.zeros(shape), np.zeros(shape)
-        at = (states.steps, states.episodes)
-        np.add.at(sums, at, torch.cat(parts).squeeze(1).numpy(force=True))
-        np.add.at(agents, at, 1)
-        groups = (sums / np.maximum(agents, 1)).reshape(shape[0], -1, replays)
-        values: np.ndarray = (groups - groups.mean(axis=2, keepdims=True)).reshape(shape)
-        return np.where(agents > 0, values, 0.0)
+        at = states.steps, states.episodes
+        values = _mean_of_agents(torch.cat(parts).cpu(), at, shape)[0].squeeze(2).numpy()
+        means = np.mean([values[of_other] for of_other in others], axis=0)
+        result: np.ndarray = np.where(np.diff(times, axis=0) > 0, values - means, 0.0)
+        return result
 
     def update(self, returns: np.ndarray, n_epochs: int, batch_size: int) -> float:
         """Learns the returns of the states of the last `values`; returns the mean squared error."""
@@ -97,13 +99,38 @@ class GroupCritic:
         self.optimizer.load_state_dict(state["optimizer"])
 
 
-def _inputs(states: States, left: np.ndarray, replays: int) -> torch.Tensor:
+def _inputs(
+    states: States, left: np.ndarray, others: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> torch.Tensor:
     """Returns states, their differences from the replays' mean, and the discount of the end."""
-    groups = states.episodes // replays
-    beyond = left[states.steps, states.episodes]
+    at = states.steps, states.episodes
     seen = torch.from_numpy(states.seen)
-    cells = torch.from_numpy(states.steps * (groups.max() + 1) + groups)
-    sums = torch.zeros(int(cells.max()) + 1, seen.shape[1]).index_add_(0, cells, seen)
-    rows = torch.bincount(cells).clamp(min=1)
-    means = sums / rows[:, None]
-    return torch.cat([seen, seen - means[cells], torch.from_numpy(beyond).float()[:, None]], dim=1)
+    of_steps, is_known = _mean_of_agents(seen, at, left.shape)
+    sums, counts = torch.zeros_like(seen), torch.zeros(len(seen), 1)
+    for steps, episodes in others:
+        of_other = steps[at], episodes[at]
+        sums += of_steps[of_other]
+        counts += is_known[of_other]
+    beyond = torch.from_numpy(left[at]).float()[:, None]
+    return torch.cat([seen, seen - sums / counts, beyond], dim=1)
+
+
+def _steps_of(member: int, times: np.ndarray, replays: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns where each step's path has been played a certain time: its step then, and episode."""
+    begun = times[:-1]
+    episodes = np.arange(begun.shape[1]) // replays * replays + member
+    steps = [
+        np.searchsorted(begun[:, other], own, side="right") - 1
+        for own, other in zip(begun.T, episodes, strict=True)
+    ]
+    return np.stack(steps, axis=1), np.broadcast_to(episodes, begun.shape)
+
+
+def _mean_of_agents(
+    rows: torch.Tensor, at: tuple[np.ndarray, np.ndarray], shape: tuple[int, ...]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the mean of the rows of each step and episode, 0 without any, and whether it has."""
+    cells = torch.from_numpy(at[0] * shape[1] + at[1])
+    counts = torch.bincount(cells, minlength=shape[0] * shape[1])[:, None]
+    sums = torch.zeros(len(counts), rows.shape[1]).index_add_(0, cells, rows)
+    return (sums / counts.clamp(min=1)).view(*shape, -1), (counts > 0).view(*shape, 1)

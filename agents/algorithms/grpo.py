@@ -7,8 +7,10 @@ the mean of that over the path's episodes at the same time, and no network has t
 of paths. (How much of the variance that takes out is `train/explained_variance` in
 TensorBoard.) Weights follow PPO's clipped objective.
 
-A path's advantages are divided by their spread, plus the median of all paths' spreads: a few paths
-on which every action counts for much would drown the others.
+A path's advantages are divided by their norm, the root of the sum of their squares, plus the median
+of all paths' norms. Otherwise paths on which every action counts for much would drown the others,
+and paths with many decisions those with few: n independent advantages of one size move the weights
+as far as their norm, which is √n of one.
 
 With a critic (quicgym.agents.algorithms.group_critic) an advantage does not wait for the end of the
 episode: what the next states are worth, next to those of the other replays, is known before, and
@@ -191,9 +193,10 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
             return returns
         settings = self.settings
         whole = States(*(np.concatenate(column) for column in zip(*states, strict=True)))
-        left = settings.gamma ** (times[-1] - times[:-1])
-        values = self.critic.values(whole, left, settings.replays)
-        self._value_explained_variance = 1 - (returns - values).var() / (returns.var() + 1e-12)
+        values = self.critic.values(whole, times, settings.gamma, settings.replays)
+        goes_on = np.diff(times, axis=0) > 0
+        unforeseen = (returns - values)[goes_on].var()
+        self._value_explained_variance = 1 - unforeseen / (returns[goes_on].var() + 1e-12)
         return generalized_advantages(rewards, values, discounts, settings.gae_lambda)
 
     def distribution(self, observations: torch.Tensor) -> Distribution:
@@ -257,10 +260,11 @@ def compare_replays(
     means = _means_at(times, to_go, group_size)
     means[times == times[-1]] = 0.0  # nothing follows an episode's end
     differences = (to_go - means)[:-1]
-    explained_variance = 1 - differences.var() / (to_go[:-1].var() + 1e-12)
+    goes_on = np.diff(times, axis=0) > 0
+    explained_variance = 1 - differences[goes_on].var() / (to_go[:-1][goes_on].var() + 1e-12)
     groups = differences.reshape(len(rewards), -1, group_size)
-    spreads = np.sqrt((groups**2).mean(axis=(0, 2)))
-    scales = np.repeat(spreads + np.median(spreads) + 1e-12, group_size)
+    norms = np.sqrt((groups**2).sum(axis=(0, 2)) * (groups.shape[1] / goes_on.sum()))
+    scales = np.repeat(norms + np.median(norms) + 1e-12, group_size)
     return Compared(
         (rewards + discounts * means[1:] - means[:-1]) / scales,
         differences / scales,

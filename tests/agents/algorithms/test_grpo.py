@@ -79,6 +79,16 @@ def test_a_path_on_which_much_is_at_stake_does_not_drown_the_others():
     assert spreads.max() < 10 * spreads.min()
 
 
+def test_a_path_of_many_decisions_does_not_drown_one_of_few():
+    rewards = np.random.default_rng(2).normal(size=(400, 8))
+    rewards[20:, :4] = 0.0
+    lengths = np.ones((400, 8))
+    lengths[20:, :4] = 0.0  # the first two paths have ended
+    advantages, _ = compared(rewards, gamma=0.5, lengths=lengths)
+    norms = np.sqrt((advantages**2).sum(axis=0).reshape(4, 2).sum(axis=1))
+    assert norms.max() < 3 * norms.min()  # of 20 and 400 decisions, √20 = 4.5 times as many
+
+
 def test_an_advantage_with_a_critic_is_what_the_values_did_not_foresee():
     from quicgym.agents.algorithms.grpo import generalized_advantages
 
@@ -118,10 +128,10 @@ def test_a_critic_learns_by_how_much_a_state_is_better_than_those_of_the_replays
 
     for _ in range(60):
         states, returns = draw()
-        before = critic.values(states, 0.9 ** np.mgrid[30:0:-1, :8][0], 4)
+        before = critic.values(states, np.mgrid[:31, :8][0], 0.9, 4)
         critic.update(returns, 2, 32)
     states, returns = draw()
-    values = critic.values(states, 0.9 ** np.mgrid[30:0:-1, :8][0], 4)
+    values = critic.values(states, np.mgrid[:31, :8][0], 0.9, 4)
     assert before.reshape(30, 2, 4).sum(axis=2) == pytest.approx(np.zeros((30, 2)), abs=1e-5)
     assert (returns - values).var() < 0.2 * returns.var()
 
@@ -138,9 +148,28 @@ def test_an_episode_that_has_ended_is_worth_nothing():
         critic.network[-1].weight.fill_(1.0)
     steps, episodes = np.array([0, 0, 1]), np.array([0, 1, 1])  # the first ends after one step
     seen = np.random.default_rng(1).normal(size=(3, 1 + len(PRIVILEGED))).astype(np.float32)
-    values = critic.values(States(seen, steps, episodes), np.ones((2, 2)), 2)
+    times = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    values = critic.values(States(seen, steps, episodes), times, 1.0, 2)
     assert values[1, 0] == 0
     assert values[0, 0] == pytest.approx(-values[0, 1]) != 0
+
+
+def test_a_critic_compares_replays_at_the_same_time():
+    import torch
+
+    from quicgym.agents.algorithms.group_critic import GroupCritic, States
+    from quicgym.agents.policies.architecture import Architecture
+    from quicgym.envs.privileged import PRIVILEGED
+
+    critic = GroupCritic(Architecture((4,), (4,)), 1, torch.device("cpu"))
+    with torch.no_grad():
+        critic.network[-1].weight.normal_()
+    times = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0], [3.0, 4.0], [4.0, 4.0]])
+    steps, episodes = np.array([0, 1, 2, 3, 0, 1]), np.array([0, 0, 0, 0, 1, 1])
+    of_times = np.random.default_rng(1).normal(size=(2, 1 + len(PRIVILEGED))).astype(np.float32)
+    seen = of_times[(times[steps, episodes] // 2).astype(int)]
+    values = critic.values(States(seen, steps, episodes), times, 1.0, 2)
+    assert values == pytest.approx(np.zeros((4, 2)), abs=1e-6)
 
 
 def test_replays_differ_by_the_policy_s_choices_alone():
@@ -163,6 +192,14 @@ def test_all_decisions_are_counted_and_those_after_slow_start_learned_from():
     assert 100 < len(decisions.observations) < 8 * 30
     assert not decisions.observations[:, slow_start].any()
     assert len({len(column) for column in decisions}) == 1
+
+
+def test_decisions_of_a_flow_that_is_not_running_are_not_learned_from():
+    flows = Flow(name="first"), Flow(name="second", stop_s=1.0)
+    model = make(scenario=helper.scenario(duration_s=3.0, flow_list=flows))
+    _, decisions = collected(model)
+    assert model.step == 8 * 60
+    assert 8 * 10 < len(decisions.observations) <= 8 * (30 + 10)
 
 
 def test_agents_of_an_episode_learn_from_what_they_earned_together():
