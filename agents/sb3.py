@@ -109,6 +109,7 @@ class PairedDifference(BaseCallback):
 
     def _on_training_start(self) -> None:
         refuse_wrappers("PairedDifference", self.training_env)
+        self._next = self.num_timesteps
         if self._others:  # `learn` is called again
             return
         self._others = {name: self._rewards(find_policy(name)) for name in self._controllers}

@@ -88,7 +88,7 @@ class EpisodeBatch:
                 "quicgym.Reward, or a function from the columns of info to rewards"
             )
         # A state can be restored only into a batch that was made with the same values.
-        self._made_with = {
+        self.made_with = {
             "environment": space.name,
             "reward": reward,
             "reward_per_flow": reward_per_flow,
@@ -287,7 +287,7 @@ class EpisodeBatch:
                 core,
                 self.episodes[simulation],
                 tuple(array[simulation].copy() for array in self._results),
-                self._made_with,
+                self.made_with,
                 baseline,
             )
             for simulation, core, baseline in zip(
@@ -303,7 +303,7 @@ class EpisodeBatch:
         be copied, or somebody interrupts, the simulations have no episode.
         """
         for state in states:
-            check_arguments(self._made_with, state)
+            check_arguments(self.made_with, state)
         self._closed = False
         changed = True
         try:

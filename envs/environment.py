@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
@@ -300,6 +300,11 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             self._plot.go_on(state._drawn or (self._info(),), *self._title_and_hops())
             if self.render_mode == "human":
                 self._plot.draw()
+
+    @property
+    def made_with(self) -> Mapping[str, Any]:
+        """The arguments by which episodes and rewards are what they are."""
+        return self._batch.made_with
 
     @property
     def decisions(self) -> Decisions:

@@ -61,6 +61,10 @@ class Sb3VecEnv(VecEnv):
     Rewards are float32. What `seed` and `set_options` give holds from the next `reset`; the options
     are one mapping for all rows.
 
+    Attributes:
+        empty_rows: As below.
+        reward_weights: How often each row's last reward counts, by the length of its step.
+
     Args:
         environments: With autoreset in the same step.
         infos: "all": one for every row and step. "ends": only rows whose episode has just ended
@@ -95,6 +99,7 @@ class Sb3VecEnv(VecEnv):
         self._every_info = infos == "all"
         self._privileged = privileged
         self.empty_rows = empty_rows
+        self.reward_weights = np.zeros(environments.num_envs, np.float32)
         self._actions: np.ndarray | None = None
         self._next_seed: int | None = None
         action_space = copy.deepcopy(environments.single_action_space)
@@ -154,6 +159,7 @@ class Sb3VecEnv(VecEnv):
                     "terminal_observation": observation,
                     "TimeLimit.truncated": bool(truncations[row] and not terminations[row]),
                 }
+        self.reward_weights = (steps_s * 1e3 / REWARD_INTERVAL_MS).astype(np.float32)
         rewards = (rewards * steps_s * 1e3 / REWARD_INTERVAL_MS).astype(np.float32)
         return self._observations(observations, info), rewards, done, infos
 

@@ -184,6 +184,9 @@ class AgentsRollout(RolloutBuffer):
             (samples,) = super().get()
             has_agent = _has_agent(samples.observations, self._observation_size)
             self._of_agents = RolloutBufferSamples(*(column[has_agent] for column in samples))
+            # The share of the variance that values explain is of these, after the last epoch.
+            self.values = self._of_agents.old_values.numpy(force=True)
+            self.returns = self._of_agents.returns.numpy(force=True)
         count = len(self._of_agents.observations)
         order = torch.from_numpy(np.random.permutation(count))
         for rows in order.split(batch_size or max(count, 1)):
@@ -289,6 +292,12 @@ class Sb3Trainer:
         has_agent = np.asarray(_has_agent(observations, size))
         self.model.num_timesteps -= int(np.count_nonzero(~has_agent))
         return has_agent
+
+    @property
+    def reward_weights(self) -> np.ndarray:
+        """How often each row's last reward counts."""
+        environments: Any = self._environments.unwrapped
+        return np.asarray(environments.reward_weights)
 
     @property
     def network(self) -> nn.Module:
@@ -431,7 +440,7 @@ class _Rollouts(BaseCallback):
     def __init__(self, trainer: Sb3Trainer, watch: Watch) -> None:
         super().__init__()
         self._trainer, self._watch = trainer, watch
-        self._rewards: list[float] = []
+        self._earned = self._counted = 0.0
 
     def _on_training_start(self) -> None:
         # DQN explores less over the run, not over a `learn`, which is only a part of it.
@@ -443,16 +452,16 @@ class _Rollouts(BaseCallback):
 
     def _on_step(self) -> bool:
         # The rollout's buffer has more: PPO adds to an episode's end the value of what follows.
-        rewards = self.locals["rewards"][self._trainer.count_agents()]
-        if len(rewards):
-            self._rewards.append(float(rewards.mean()))
+        has_agent = self._trainer.count_agents()
+        self._earned += float(self.locals["rewards"][has_agent].sum())
+        self._counted += float(self._trainer.reward_weights[has_agent].sum())
         return True
 
     def _on_rollout_end(self) -> None:
         self._watch.rollout_ended()
-        if self._rewards:
-            self.logger.record("rollout/reward", float(np.mean(self._rewards)))
-            self._rewards.clear()
+        if self._counted > 0:
+            self.logger.record("rollout/reward", self._earned / self._counted)
+            self._earned = self._counted = 0.0
 
 
 class _Scalars(KVWriter):

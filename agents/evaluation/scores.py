@@ -79,6 +79,12 @@ def score(
             f"reward_interval_ms = {decisions.reward_interval_ms:g}: an evaluation measures "
             f"rewards over {REWARD_INTERVAL_MS:g} ms; make the environment without this argument"
         )
+    for name in ("baseline", "episode_s"):
+        if (value := own.made_with[name]) is not None:
+            raise ValueError(
+                f"{name} = {value!r}: the environment's rewards are not those of an evaluation; "
+                "make it without this argument"
+            )
     every_ms = decisions.decision_interval_ms
     if every_ms < REWARD_INTERVAL_MS and not decisions.decision_interval_rtts:
         warnings.warn(

@@ -74,8 +74,11 @@ class Omniscient:
             packet_bytes = scenario.max_datagram_bytes
             # Capacities count the headers, pacing rates do not.
             rate = carried / step_s / flows * packet_bytes / (packet_bytes + LINK_HEADER_BYTES)
-            controllers = [flow.controller for _, flow in scenario.single_flows()]
-            is_alone = all(controller is None for controller in controllers)
+            flows_here = [flow for _, flow in scenario.single_flows()]
+            controllers = [flow.controller for flow in flows_here]
+            is_alone = all(
+                flow.controller is None for flow in flows_here if flow.direction == "forward"
+            )
             places = [place for place, controller in enumerate(controllers) if controller is None]
             for agent, place in enumerate(places):
                 rates, window_bytes = rate, _LARGEST_WINDOW_BYTES
@@ -90,9 +93,11 @@ class Omniscient:
 
 
 def _running(scenario: Scenario, simulation: _core.Simulation, until: int) -> int:
-    """Returns how many flows have data to send before that moment, in ns."""
+    """Returns how many flows on the forward path have data to send before that moment, in ns."""
     running = 0
     for place, (_, flow) in enumerate(scenario.single_flows()):
+        if flow.direction != "forward":
+            continue
         totals = simulation.statistics(place)
         has_stopped = flow.stop_s is not None and nanoseconds(flow.stop_s) <= simulation.now
         running += totals["start"] < until and totals["completion"] is None and not has_stopped

@@ -119,6 +119,17 @@ def test_the_model_of_the_largest_difference_is_kept(scenario_file, tmp_path, mo
     assert best.model.num_timesteps == 64
 
 
+def test_a_second_training_is_compared_as_often_as_the_first(scenario_file):
+    from quicgym.agents.sb3 import PairedDifference
+
+    callback = PairedDifference(scenario_file, paths=2, every=64, controllers=("bbr",), verbose=0)
+    model = ppo(make())
+    for _ in range(2):
+        model.learn(128, callback=callback)
+    steps = [step for step, *_ in callback.history]
+    assert steps == 2 * [0, 64, 128]
+
+
 def test_a_recurrent_model_is_compared_with_the_memory_that_it_has(scenario_file):
     from helpers.recurrent import Counts, CountsDecisions
     from stable_baselines3 import PPO

@@ -110,6 +110,10 @@ def test_what_has_no_score_of_an_evaluation_is_refused_with_the_remedy() -> None
     environment = gymnasium.make("quicgym/Window-v1", scenario=scenario, reward_interval_ms=250)
     with pytest.raises(ValueError, match="reward_interval_ms = 250: .* without this argument"):
         quicgym.score(environment, lambda observation: 6)
+    for argument in ({"baseline": "bbr"}, {"episode_s": 3.0}):
+        environment = gymnasium.make("quicgym/Window-v1", scenario=scenario, **argument)
+        with pytest.raises(ValueError, match=f"{[*argument][0]} = .* without this argument"):
+            quicgym.score(environment, lambda observation: 6)
     vector = quicgym.make_vec("quicgym/Window-v1", num_envs=2, scenario=scenario)
     several = ParallelCongestionControlEnv("window", scenario)
     for other in (gymnasium.make("CartPole-v1"), vector, several):

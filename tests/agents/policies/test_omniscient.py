@@ -47,6 +47,12 @@ def test_next_to_a_controller_it_sends_its_share() -> None:
     assert 0.4 < ours / (ours + cubic) < 0.6
 
 
+def test_a_flow_on_the_way_back_takes_nothing_from_its_share() -> None:
+    flows = [{}, {"controller": "cubic", "direction": "backward"}]
+    metrics = play(find_policy("omniscient"), scenario(flows=flows)).evaluation
+    assert metrics["throughput_share"] > 0.9
+
+
 def test_a_network_whose_fair_shares_it_does_not_know_is_refused() -> None:
     link = {"rate_mbps": 20, "delay_ms": 20, "queue": {"limit": 60}}
     with pytest.raises(ScenarioError, match="chain"):

@@ -195,6 +195,18 @@ def test_rows_without_an_agent_are_no_part_of_what_is_logged(here):
     assert logged["rollout/ep_rew_mean"] == logged["rollout/ep_len_mean"] > 0
 
 
+def test_the_reward_of_a_rollout_is_a_mean_over_time_however_long_decisions_are(here):
+    (here / "one.py").write_text(
+        "import numpy as np\none = lambda info: np.ones(len(info['jain']))"
+    )
+    _, trainer = made(here, "environment.decision_interval_rtts=3", "environment.reward=one.py:one")
+    watch = Unwatched()
+    trainer.reseed(np.random.SeedSequence(5))
+    trainer.learn(160, 160, watch)
+    logged = [value for (_, name), value in watch.values.items() if name == "rollout/reward"]
+    assert logged == pytest.approx([1.0] * len(logged)) and logged
+
+
 def test_a_linear_schedule_falls_over_the_run_in_whatever_parts_it_is_learned(here):
     changes = ("hyperparameters.learning_rate=linear_4e-4", "hyperparameters.gamma=0.9")
     _, trainer = made(here, *changes)
@@ -240,7 +252,8 @@ def test_ppo_learns_from_rows_with_an_agent_alone_and_counts_no_others():
     ]  # fmt: skip
     trainer = make_trainer(load_training("tuning-ppo", changes))
     model = trainer.model
-    trainer.learn(1, 1, Unwatched())
+    watch = Unwatched()
+    trainer.learn(1, 1, watch)
     rows = model.rollout_buffer.observations
     size = trainer.export().features.layers[0].in_features
     assert rows.ndim == 2 and len(rows) == 8 * 9  # flattened by the update
@@ -248,6 +261,14 @@ def test_ppo_learns_from_rows_with_an_agent_alone_and_counts_no_others():
     assert 8 * 3 <= agents < len(rows)
     assert trainer.step == agents
     updates = list(model.rollout_buffer.get(16))
+    values, returns = (
+        np.concatenate([getattr(samples, name) for samples in updates])
+        for name in ("old_values", "returns")
+    )
+    (explained,) = (
+        value for (_, name), value in watch.values.items() if name == "train/explained_variance"
+    )
+    assert explained == pytest.approx(1 - (returns - values).var() / returns.var(), abs=1e-4)
     for samples in updates:  # nothing was learned, so each row is what the policy did in it
         values, densities, _ = model.policy.evaluate_actions(samples.observations, samples.actions)
         assert values.flatten().tolist() == pytest.approx(samples.old_values.tolist(), abs=1e-5)
