@@ -345,6 +345,10 @@ class Sb3Trainer:
         self.model.action_space.seed(words[2])
         self._environments.seed(words[3])
         self.model.set_env(self._environments, force_reset=True)
+        buffer: Any = getattr(self.model, "replay_buffer", None)
+        if buffer is not None and buffer.size():  # targets of several steps end where episodes do
+            last = buffer.pos - 1
+            buffer.timeouts[last] = np.logical_not(buffer.dones[last]) | (buffer.timeouts[last] > 0)
 
     def learn(self, until: int, total: int, watch: Watch) -> None:
         """Trains until so many steps; see `Trainer.learn`."""

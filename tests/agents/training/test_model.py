@@ -207,6 +207,19 @@ def test_the_reward_of_a_rollout_is_a_mean_over_time_however_long_decisions_are(
     assert logged == pytest.approx([1.0] * len(logged)) and logged
 
 
+def test_targets_of_several_steps_end_where_episodes_are_cut_off(here):
+    _, trainer = made(here, "hyperparameters.n_steps=3", algorithm="sac")
+    for until in (160, 320):
+        trainer.reseed(np.random.SeedSequence(until))
+        trainer.learn(until, 320, Unwatched())
+    buffer = trainer.model.replay_buffer
+    goes_on = (buffer.observations[1:] == buffer.next_observations[:-1]).all(axis=2)
+    ends = (buffer.dones + buffer.timeouts)[:-1] > 0
+    filled = buffer.pos - 1
+    assert not goes_on[:filled].all()
+    assert (goes_on | ends)[:filled].all()
+
+
 def test_a_linear_schedule_falls_over_the_run_in_whatever_parts_it_is_learned(here):
     changes = ("hyperparameters.learning_rate=linear_4e-4", "hyperparameters.gamma=0.9")
     _, trainer = made(here, *changes)
