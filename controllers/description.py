@@ -196,3 +196,12 @@ class ControllerInfo:
         if self.python_class is None and self.plugin is None:
             return _core.complete_parameters(self.own_name, complete)
         return _core.complete_parameters(self, complete)
+
+
+def check_name(title: str, name: str) -> None:
+    """Raises ValueError where a user's controller, called `title`, has the name of quicgym's own.
+
+    A scenario's parameters for that controller would be this one's.
+    """
+    if any(entry["name"] == name for entry in _core.catalogue()):
+        raise ValueError(f"{title}: its name {name!r} is a controller's of quicgym; change it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quicgym import _core
-from quicgym.controllers.description import ControllerInfo, Parameter
+from quicgym.controllers.description import ControllerInfo, Parameter, check_name
 
 
 def describe_entry(entry: dict[str, Any]) -> ControllerInfo:
@@ -17,6 +17,7 @@ def describe_entry(entry: dict[str, Any]) -> ControllerInfo:
 def describe_plugin(capsule: Any) -> ControllerInfo:
     """Returns a controller of an extension module; TypeError where it is for another version."""
     info = describe_entry(_core.describe_plugin(capsule))
+    check_name("the extension module", info.name)
     return ControllerInfo(
         name=info.name,
         description=info.description,

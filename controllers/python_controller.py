@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from quicgym._core import AckEvent, EcnEvent, LossEvent
-from quicgym.controllers.description import ControllerInfo, Parameter
+from quicgym.controllers.description import ControllerInfo, Parameter, check_name
 
 
 class ControllerError(RuntimeError):
@@ -207,7 +207,8 @@ def describe(controller: type[Controller]) -> ControllerInfo:
 
     Raises:
         TypeError: The class is no subclass, lacks a method or declares parameters of another type.
-        ValueError: Two parameters have one name, or one has the name of something else.
+        ValueError: Two parameters have one name, or one has the name of something else, or the
+            class has that of a controller of quicgym.
     """
     if not (isinstance(controller, type) and issubclass(controller, Controller)):
         raise TypeError(f"{controller!r} is not a subclass of quicgym.Controller")
@@ -225,8 +226,10 @@ def describe(controller: type[Controller]) -> ControllerInfo:
         ):
             raise ValueError(f"{title}: the name of parameter {parameter.name!r} is taken")
         names.append(parameter.name)
+    name = controller.name or controller.__name__
+    check_name(title, name)
     return ControllerInfo(
-        name=controller.name or controller.__name__,
+        name=name,
         description=(inspect.cleandoc(controller.__doc__ or "").splitlines() or [""])[0],
         source=controller.source or f"{controller.__module__}.{controller.__qualname__}",
         parameters=parameters,

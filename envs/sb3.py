@@ -253,9 +253,10 @@ def save(model: BaseAlgorithm, path: str | Path) -> None:
     inner = None if environments is None else environments.unwrapped
     if not isinstance(inner, Sb3VecEnv):
         raise ValueError(
-            f"save: the model's environments are {environments!r}; load it with those in which it "
-            f"was trained, as in {type(model).__name__}.load({str(path)!r}, "
-            f"env={_made_by_make_sb3(environments)})"
+            f"save: the model's environments are {environments!r}, of which a file keeps nothing; "
+            f"write model.save({str(path)!r}) and then "
+            f"save({type(model).__name__}.load({str(path)!r}, "
+            f"env={_made_by_make_sb3(environments)}), {str(path)!r})"
         )
     refuse_wrappers("save", environments)
     observations = inner.environments.single_observation_space

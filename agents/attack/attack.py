@@ -239,7 +239,10 @@ class Attack:
         return found
 
     def search(self, trials: int | None, budget_s: float | None) -> None:
-        """Searches networks, in batches, until a number of them or the time is reached."""
+        """Searches networks, in batches, until a number of them or the time is reached.
+
+        One batch is searched in any case.
+        """
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         sampler = optuna.samplers.TPESampler(
             seed=self.seed, n_startup_trials=_AT_RANDOM, constant_liar=True
@@ -247,7 +250,9 @@ class Attack:
         study = optuna.create_study(sampler=sampler)
         end_s = time.monotonic() + budget_s if budget_s is not None else None
         done = 0
-        while (trials is None or done < trials) and (end_s is None or time.monotonic() < end_s):
+        while not done or (
+            (trials is None or done < trials) and (end_s is None or time.monotonic() < end_s)
+        ):
             asked = [study.ask() for _ in range(min(_BATCH, (trials or done + _BATCH) - done))]
             networks = []
             for trial in asked:

@@ -313,7 +313,8 @@ def _print(runs: Mapping[str, Run]) -> None:
         curve = {
             step: evaluation_values(rows)["evaluation/reward"] for step, rows in _curve(run, [0])
         }
-        best = max(curve, key=curve.__getitem__)
+        # The policy that a training has chosen, which need not be the one of the highest mean.
+        best = gains[name].step if name in gains else max(curve, key=curve.__getitem__)
         row = [name, run.origin, f"{curve[best]:.4f}", "", ""]
         if run.origin == "training":
             row[3:] = [f"{best:,}", f"{curve[max(curve)]:.4f}"]

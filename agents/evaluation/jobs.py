@@ -38,7 +38,6 @@ from quicgym.envs.simulation.traffic import burst_times_s
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.output_folders import digest, file_name, write_atomically
 from quicgym.python_files import is_python_object
-from quicgym.yaml_files import closest
 
 TRACE_INTERVAL_MS = 10.0
 """Between two rows of the time series that jobs keep."""
@@ -432,11 +431,11 @@ def make_jobs(
         Ns3MissingError: The engine is "ns3", and this build has no ns-3.
     """
     known = check_engine(engine)
-    if other_controllers is not None and other_controllers not in controllers.names():
-        raise ScenarioError(
-            f"other_controllers = {other_controllers!r}: there is no such controller; "
-            f"{closest(other_controllers, controllers.names())}"
-        )
+    if other_controllers is not None:
+        try:
+            find_controller(other_controllers)
+        except ScenarioError as error:
+            raise ScenarioError(f"other_controllers = {other_controllers!r}: {error}") from None
     scenarios = tuple(scenarios)
     names = [scenario.name for scenario in scenarios]
     for entry in scenarios:

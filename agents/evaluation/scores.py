@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.wrappers import NormalizeReward, TimeLimit
 
 from quicgym.agents.policies.policy import KnowingPolicy, call_reset
 from quicgym.envs.decisions import Decisions
@@ -56,6 +57,14 @@ def score(
             f"environment = {environment}: is none of quicgym's with one agent; make one with "
             "gymnasium.make, such as gymnasium.make('quicgym/Window-v1')"
         )
+    wrapper = environment
+    while isinstance(wrapper, gymnasium.Wrapper):
+        if isinstance(wrapper, NormalizeReward | TimeLimit):
+            raise ValueError(
+                f"environment = {environment}: with {type(wrapper).__name__} the rewards are not "
+                "those of an evaluation; leave it out"
+            )
+        wrapper = wrapper.env
     if not callable(policy):
         remedy = (
             f"quicgym.baseline({policy!r}) or quicgym.load_policy({policy!r})"

@@ -20,6 +20,7 @@ SUMMARY_FORMAT = "quicgym-training-summary-1"
 SUMMARY_FILE = "summary.json"
 ENOUGH_PATHS = 1000
 """Paths of a full comparison; fewer are for quick trials."""
+_DIGITS = 4  # of a difference, after the point
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Compared:
 
     @property
     def improved(self) -> bool:
-        """Whether the gain's interval is above 0."""
-        return self.low > 0
+        """Whether the gain's interval is above 0, rounded as it is shown."""
+        return round(self.low, _DIGITS) > 0
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ def print_summary(summary: Summary) -> None:
 
 def difference_in_words(entry: Compared) -> str:
     """Returns the difference to the start and its interval."""
-    return f"{entry.gain:+.4f} [{entry.low:+.4f}, {entry.high:+.4f}]"
+    gain, *ends = (f"{value:+.{_DIGITS}f}" for value in (entry.gain, entry.low, entry.high))
+    return f"{gain} [{', '.join(ends)}]"
 
 
 def verdict(summary: Summary) -> list[str]:

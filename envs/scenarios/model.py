@@ -198,10 +198,9 @@ class Scenario(CheckedModel):
 
     def with_one_open_flow(self, controller: str) -> Scenario:
         """Returns this scenario with a controller for every open flow but the first."""
-        named = {
-            "controller": controller,
-            "parameters": dict(self.controller_parameters.get(controller, {})),
-        }
+        info = controllers.find(controller)
+        of_scenario = self.controller_parameters.get(info.own_name, {})
+        named = {"controller": controller, "parameters": {**of_scenario, **info.given}}
         is_open = [flow.controller is None for _, flow in self.single_flows()]
         flows = tuple(
             flow.model_copy(

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
 RUN_FILE = "run.json"
 """Only the folder of a training has this file."""
+_DOCUMENTS = {
+    RUN_FILE: "a run of `quicgym train`",
+    "results.json": "results of `quicgym baselines --scenario`",
+    "evaluation.json": "results of `quicgym evaluate` or `baselines`",
+    **{
+        f"{command}.json": f"results of `quicgym {command}`"
+        for command in ("attack", "checklist", "coexist", "league", "papers", "sweep")
+    },
+}
+"""What a folder holds, by the file that only this command writes."""
 LOCK_FILE = ".quicgym-lock"
 """Is in a folder while a command writes there, and after a kill, when it locks nothing."""
 IDENTITY_FILE = "identity.json"
@@ -87,14 +97,16 @@ def output_folder(
 ) -> Iterator[None]:
     """Makes a folder, keeps it locked, and moves an earlier run's results aside unless resumed.
 
-    `names` are those of results; other files stay where they are. Only a folder that exists may be
-    resumed, and with an `identity` only the same study. RunError says why the folder cannot be
-    used, and what to do.
+    `names` are those of results; other files stay where they are, and a folder with the results of
+    another command is refused. Only a folder that exists may be resumed, and with an `identity`
+    only the same study. RunError says why the folder cannot be used, and what to do.
     """
-    if (directory / RUN_FILE).exists():
-        raise RunError(
-            f"{directory}: holds a run of `quicgym train`; give another folder with --out"
-        )
+    names = tuple(names)
+    own = [name for name in names if name in _DOCUMENTS]
+    for document, what in _DOCUMENTS.items():
+        is_kept = document not in own[: 1 if resume else None]  # of several the first is its own
+        if is_kept and (directory / document).exists():
+            raise RunError(f"{directory}: holds {what}; give another folder with --out")
     if resume:
         check_resumable(directory)
     with locked(directory):

@@ -321,6 +321,8 @@ def test_the_best_evaluation_is_beside_the_last(quicgym: Command, tmp_path: Path
     (folder / "summary.json").write_text(json.dumps(summary | {"commit": ""}))
     done = quicgym("compare", "training", "baselines")
     assert "+0.0100 [-0.0010, +0.0200]" in done.stdout
+    chosen = next(line for line in done.stdout.splitlines() if line.startswith("tuning-ppo"))
+    assert chosen.split()[1:5] == ["training", "0.2500", "0", "-0.1250"]  # as in summary.json
     assert "training: no gain is shown" in done.stdout
 
     # Of two that differ late in their long names, each is named.

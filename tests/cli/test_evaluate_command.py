@@ -215,7 +215,7 @@ def test_within_1_percent_of_best_counts_the_paths_of_a_distribution(mixture: Pa
     assert shares == {"bbr": 0.25, "cubic": 0.75}
 
 
-@pytest.mark.parametrize("others", [None, "cubic"])
+@pytest.mark.parametrize("others", [None, "cubic", "cubic:beta=0.5"])
 def test_an_evaluation_gives_the_policy_the_flows_of_its_training(
     quicgym: Command, suite: Path, others: str | None
 ) -> None:
@@ -242,10 +242,9 @@ def test_an_evaluation_gives_the_policy_the_flows_of_its_training(
         assert "each policy has every flow that names no controller: 1 to 3 flows" in done.stdout
         assert document["policy_flows"] == [1, 3]
     else:
-        assert "each policy has one flow, the other flows without a controller run cubic" in (
-            done.stdout
-        )
-        assert document["other_controllers"] == "cubic" and document["policy_flows"] == [1, 1]
+        one = f"each policy has one flow, the other flows without a controller run {others}"
+        assert one in done.stdout
+        assert document["other_controllers"] == others and document["policy_flows"] == [1, 1]
 
 
 def test_several_suites_are_one_and_each_run_of_seed_0_has_its_packets(
@@ -647,6 +646,21 @@ def test_a_folder_with_a_training_is_left_alone(
     arguments = ("--policy", "cubic", "--suite", suite, "--seeds", "1", "--out", "run")
     assert "holds a run of `quicgym train`" in quicgym("evaluate", *arguments, status=2).stderr
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["run.json"]
+
+
+def test_a_folder_with_results_of_another_command_is_left_alone(
+    quicgym: Command, suite: Path, tmp_path: Path
+) -> None:
+    arguments = ("--policy", "cubic", "--suite", suite, "--seeds", "1", "--out", "out")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/coexist.json").write_text("{}")
+    assert "holds results of `quicgym coexist`" in quicgym("evaluate", *arguments, status=2).stderr
+    (tmp_path / "out/coexist.json").rename(tmp_path / "out/mine.json")
+    quicgym("evaluate", *arguments)
+    before = {path: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
+    again = ("baselines", "--scenario", "ebcc-single", "--out", "out", "--resume")
+    assert "holds results of `quicgym evaluate`" in quicgym(*again, status=2).stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "out").glob("*.*")} == before
 
 
 def test_tables_are_as_wide_as_their_numbers_on_any_terminal(

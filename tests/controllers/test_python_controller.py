@@ -442,6 +442,7 @@ def test_wrong_classes_are_refused() -> None:
         (own("A", parameters=({"name": "x"},)), "is not a Parameter"),
         (own("A", parameters=(Parameter("window_bytes", 1),)), "'window_bytes' is taken"),
         (own("A", parameters=(Parameter("x", 1), Parameter("x", 2))), "'x' is taken"),
+        (own("cubic"), "its name 'cubic' is a controller's of quicgym"),
         (int, "not a subclass of quicgym.Controller"),
         ([NewReno()], "not a subclass of quicgym.Controller"),
     ):

@@ -92,8 +92,9 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             autocompletion=options.complete_policies,
-            help="Give the policy one flow only, and this controller the others, except flows "
-            "whose controller the scenario names. Default: the policy has all of them.",
+            help="Give the policy one flow only, and this controller (cubic, ebcc:gamma=3, "
+            "file.py:Class) the others, except flows whose controller the scenario names. "
+            "Default: the policy has all of them.",
         ),
     ] = None,
     trust_zip: options.TrustZip = False,

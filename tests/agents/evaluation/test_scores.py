@@ -114,6 +114,12 @@ def test_what_has_no_score_of_an_evaluation_is_refused_with_the_remedy() -> None
         environment = gymnasium.make("quicgym/Window-v1", scenario=scenario, **argument)
         with pytest.raises(ValueError, match=f"{[*argument][0]} = .* without this argument"):
             quicgym.score(environment, lambda observation: 6)
+    environment = gymnasium.make("quicgym/Window-v1", scenario=scenario)
+    normalized = gymnasium.wrappers.NormalizeReward(environment)
+    shorter = gymnasium.wrappers.TimeLimit(environment, 20)
+    for other in (normalized, gymnasium.wrappers.PassiveEnvChecker(shorter)):
+        with pytest.raises(ValueError, match="with (NormalizeReward|TimeLimit) the rewards"):
+            quicgym.score(other, lambda observation: 6)
     vector = quicgym.make_vec("quicgym/Window-v1", num_envs=2, scenario=scenario)
     several = ParallelCongestionControlEnv("window", scenario)
     for other in (gymnasium.make("CartPole-v1"), vector, several):
