@@ -15,6 +15,7 @@ from quicgym.benchmarks.coexistence.coexistence_figure import draw, in_words, va
 from quicgym.benchmarks.coexistence.coexistence_summary import CELL_METRICS, FACTORS, Results
 from quicgym.benchmarks.coexistence.grid import Grid, Path
 from quicgym.console import print_by_columns, wide_console
+from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.envs.simulation.window import Window
 from quicgym.jobs import RUNS_FILE, Outcome
@@ -64,6 +65,8 @@ def run_coexist(
         PolicyError: A policy cannot be loaded.
         RunError: The directory cannot be written to.
     """
+    for name in beside:
+        find_controller(name)  # raises for a policy, which other flows cannot have
     every_path = product(rates, rtts, queues, disciplines)
     paths = list(dict.fromkeys(Path(*path) for path in every_path))
     grid = Grid(

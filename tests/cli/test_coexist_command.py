@@ -100,6 +100,7 @@ def test_a_learned_policy_and_a_window(quicgym: Command) -> None:
     [
         (["bbbr"], ["unknown policy 'bbbr'", "did you mean"]),
         (["bbr", "--beside", "cubik"], ["'cubik'", "did you mean cubic?"]),
+        (["bbr", "--beside", "window"], ["unknown controller 'window'; there are: newreno"]),
         (["bbr", "--queues", "0.001"], ["queue.limit = 0.001", "one takes 1230 bytes"]),
         *(
             (["bbr", option, "0"], [option, "0.001"])
