@@ -148,7 +148,9 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
         assert isinstance(space, gymnasium.spaces.Box)
         return Features(space, **self.features_extractor_kwargs, unseen=self._unseen.pop(0))
 
-    def forward(self, obs: torch.Tensor, deterministic: bool = False) -> tuple[torch.Tensor, ...]:
+    def forward(
+        self, obs: torch.Tensor, deterministic: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Returns actions, values and logarithms of densities; 0 for a row without an agent."""
         has_agent = _has_agent(obs, obs.shape[1] - len(PRIVILEGED))
         if has_agent.all():
@@ -158,7 +160,8 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
             result = found.new_zeros(len(obs), *found.shape[1:])
             result[has_agent] = found
             results.append(result)
-        return tuple(results)
+        actions, values, densities = results
+        return actions, values, densities
 
 
 class AgentsRollout(RolloutBuffer):
@@ -296,8 +299,12 @@ class Sb3Trainer:
     @property
     def reward_weights(self) -> np.ndarray:
         """How often each row's last reward counts."""
-        environments: Any = self._environments.unwrapped
-        return np.asarray(environments.reward_weights)
+        return np.asarray(self._environments_as_made.reward_weights)
+
+    @property
+    def _environments_as_made(self) -> Any:
+        """The environments without their wrappers."""
+        return self._environments.unwrapped
 
     @property
     def network(self) -> nn.Module:
@@ -307,10 +314,10 @@ class Sb3Trainer:
     @property
     def rollout_steps(self) -> int | None:
         """The number of decisions of a rollout; None: off policy, or rows may have no agent."""
-        model: Any = self.model
-        if not isinstance(model, OnPolicyAlgorithm) or model.env.unwrapped.empty_rows:
+        model, environments = self.model, self._environments_as_made
+        if not isinstance(model, OnPolicyAlgorithm) or environments.empty_rows:
             return None
-        return model.n_steps * model.n_envs
+        return int(model.n_steps * model.n_envs)
 
     def export(self) -> Actor:
         """Returns a copy of the policy on the CPU, without exploration."""
