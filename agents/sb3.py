@@ -102,7 +102,6 @@ class PairedDifference(BaseCallback):
         self._suite, self._paths, self._every = suite, paths, every
         self._controllers = tuple(controllers)
         self._others: dict[str, np.ndarray] = {}
-        self._next = 0
         self._save_best = save_best
         self.best, self.best_step = "", 0
         self.history: list[tuple[int, Estimate, Estimate]] = []

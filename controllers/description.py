@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quicgym import _core
@@ -203,5 +204,10 @@ def check_name(title: str, name: str) -> None:
 
     A scenario's parameters for that controller would be this one's.
     """
-    if any(entry["name"] == name for entry in _core.catalogue()):
+    if name in _own_names():
         raise ValueError(f"{title}: its name {name!r} is a controller's of quicgym; change it")
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    return frozenset(entry["name"] for entry in _core.catalogue())

@@ -62,7 +62,7 @@ class Sb3VecEnv(VecEnv):
     are one mapping for all rows.
 
     Attributes:
-        empty_rows: As below.
+        empty_rows: Whether rows may be without an agent.
         reward_weights: How often each row's last reward counts, by the length of its step.
 
     Args:

@@ -194,9 +194,7 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         settings = self.settings
         whole = States(*(np.concatenate(column) for column in zip(*states, strict=True)))
         values = self.critic.values(whole, times, settings.gamma, settings.replays)
-        goes_on = np.diff(times, axis=0) > 0
-        unforeseen = (returns - values)[goes_on].var()
-        self._value_explained_variance = 1 - unforeseen / (returns[goes_on].var() + 1e-12)
+        self._value_explained_variance = _explained_variance(times, returns, returns - values)
         return generalized_advantages(rewards, values, discounts, settings.gae_lambda)
 
     def distribution(self, observations: torch.Tensor) -> Distribution:
@@ -233,7 +231,7 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         means = {name: float(np.mean(values)) for name, values in log.items()}
         means["explained_variance"] = self._compared.explained_variance
         if self.critic is not None:
-            means["value_explained_variance"] = float(self._value_explained_variance)
+            means["value_explained_variance"] = self._value_explained_variance
             means["value_loss"] = self.critic.update(
                 self._compared.returns, settings.n_epochs, settings.batch_size
             )
@@ -260,16 +258,25 @@ def compare_replays(
     means = _means_at(times, to_go, group_size)
     means[times == times[-1]] = 0.0  # nothing follows an episode's end
     differences = (to_go - means)[:-1]
-    goes_on = np.diff(times, axis=0) > 0
-    explained_variance = 1 - differences[goes_on].var() / (to_go[:-1][goes_on].var() + 1e-12)
     groups = differences.reshape(len(rewards), -1, group_size)
-    norms = np.sqrt((groups**2).sum(axis=(0, 2)) * (groups.shape[1] / goes_on.sum()))
+    norms = np.sqrt((groups**2).sum(axis=(0, 2)) * (groups.shape[1] / _goes_on(times).sum()))
     scales = np.repeat(norms + np.median(norms) + 1e-12, group_size)
     return Compared(
         (rewards + discounts * means[1:] - means[:-1]) / scales,
         differences / scales,
-        float(explained_variance),
+        _explained_variance(times, to_go[:-1], differences),
     )
+
+
+def _goes_on(times: np.ndarray) -> np.ndarray:
+    """Returns in which steps an episode goes on, of shape (steps, episodes)."""
+    return np.diff(times, axis=0) > 0
+
+
+def _explained_variance(times: np.ndarray, values: np.ndarray, rest: np.ndarray) -> float:
+    """Returns the share of the variance of values that is not in the rest, until episodes end."""
+    goes_on = _goes_on(times)
+    return float(1 - rest[goes_on].var() / (values[goes_on].var() + 1e-12))
 
 
 def _in_steps(times_s: np.ndarray, group_size: int) -> np.ndarray:

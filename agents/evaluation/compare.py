@@ -313,8 +313,10 @@ def _print(runs: Mapping[str, Run]) -> None:
         curve = {
             step: evaluation_values(rows)["evaluation/reward"] for step, rows in _curve(run, [0])
         }
-        # The policy that a training has chosen, which need not be the one of the highest mean.
-        best = gains[name].step if name in gains else max(curve, key=curve.__getitem__)
+        # The policy that a training has chosen, which need not be the one of the highest mean. A
+        # training that was resumed from an older checkpoint has the summary of its earlier end.
+        is_chosen = name in gains and gains[name].step in curve
+        best = gains[name].step if is_chosen else max(curve, key=curve.__getitem__)
         row = [name, run.origin, f"{curve[best]:.4f}", "", ""]
         if run.origin == "training":
             row[3:] = [f"{best:,}", f"{curve[max(curve)]:.4f}"]

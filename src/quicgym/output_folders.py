@@ -103,9 +103,9 @@ def output_folder(
     """
     names = tuple(names)
     own = [name for name in names if name in _DOCUMENTS]
+    taken = own[:1] if resume else own  # the first is this command's, others are moved aside
     for document, what in _DOCUMENTS.items():
-        is_kept = document not in own[: 1 if resume else None]  # of several the first is its own
-        if is_kept and (directory / document).exists():
+        if document not in taken and (directory / document).exists():
             raise RunError(f"{directory}: holds {what}; give another folder with --out")
     if resume:
         check_resumable(directory)

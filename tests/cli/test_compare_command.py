@@ -325,6 +325,12 @@ def test_the_best_evaluation_is_beside_the_last(quicgym: Command, tmp_path: Path
     assert chosen.split()[1:5] == ["training", "0.2500", "0", "-0.1250"]  # as in summary.json
     assert "training: no gain is shown" in done.stdout
 
+    compared[1]["step"] = 15_000  # of an earlier end, whose evaluation is gone
+    (folder / "summary.json").write_text(json.dumps(summary | {"commit": ""}))
+    done = quicgym("compare", "training", "baselines")
+    chosen = next(line for line in done.stdout.splitlines() if line.startswith("tuning-ppo"))
+    assert chosen.split()[1:5] == ["training", "0.5000", "5,000", "-0.1250"]
+
     # Of two that differ late in their long names, each is named.
     for name, late in (("one", 1), ("other", 2)):
         write_training(tmp_path / name, **{"a" * 100: 0, "layers": [64] * 40 + [late]})
